@@ -1,6 +1,6 @@
 """Compare: what differs between two runs, item by item, with both chains side by side."""
 
-from cotlab.ui import compare, compare_items
+from cotlab.ui import compare
 from cotlab.ui.pair import runs
 
 choice = runs.select_runs()
@@ -12,9 +12,9 @@ if choice is not None:
         compare.render_differences(view)
         compare.render_comparison_table(view)
         compare.render_directions(view)
-        metric_choice = compare_items.select_compared_metric(view)
-        compare_items.render_category_differences(view, metric_choice)
-        compare_items.render_changed_items(view, metric_choice)
-        compare_items.render_missing_items(view, metric_choice)
-        compare_items.render_plan_differences(view)
+        metric_choice = compare.select_compared_metric(view)
+        compare.render_category_differences(view, metric_choice)
+        compare.render_changed_items(view, metric_choice)
+        compare.render_missing_items(view, metric_choice)
+        compare.render_plan_differences(view)
         compare.render_comparison_notes(view)

@@ -1,42 +1,21 @@
-"""Home: the verdict on the newest run, what to do next, the latest runs, and the first steps."""
+"""Home: the newest verdict, or the two of the demonstration side by side, and the latest runs."""
 
 import streamlit as st
 
-from cotlab.ui import cached, home, home_run, next_steps, server_check, verdict
-from cotlab.ui.demo_pair import find_demo_pair
-from cotlab.ui.opened_run import opened_run, remember_run
+from cotlab.ui import cached, home, verdict
 
-with st.container(key="home-question"):
-    st.title("Can this model's chain of thought be trusted?")
-if home.is_store_empty():
+st.title("Can this model's chain of thought be trusted?")
+all_runs = cached.stored_runs()
+runs = [run for run in all_runs if not run.is_archived]
+demo, newest = home.find_demo_runs(runs), home.find_newest_run(runs)
+if not all_runs:
     home.render_first_use()
-else:
-    all_rows = cached.stored_runs()
-    rows = [row for row in all_rows if not row.is_archived]
-    pair = find_demo_pair(rows)
-    opening = home_run.find_opening_run(rows)
-    label = "" if opening is None else opening.label
-    row = None if opening is None else opening.row
-    is_demo_first = home.is_demo_first(rows)
-    if pair is not None and is_demo_first:
-        home.render_demo_question(pair)
-    if opening is not None and row is not None:
-        if opened_run() is None:  # the pages of the sidebar are about the run that Home shows
-            remember_run(row.id)
-        verdict.render_context(row, label)
-        home_run.render_opening_notes(opening, rows)
-        verdict.render_verdict(row)
-    home.render_running_runs(rows)
-    if row is not None:
-        server_check.render_run_checks(row.id)
-        verdict.render_picture(row)
-        next_steps.render_next_steps(row, rows)
-    if pair is not None and not is_demo_first:
-        home.render_demo_line(pair)
-    home.render_recent_runs(rows, len(all_rows) - len(rows), row)
-    reviews = home.load_pending_reviews()
-    home.render_totals(reviews)
-    home.render_pending_reviews(reviews)
+elif demo:
+    home.render_demo(demo)
+elif newest is not None:
+    home.render_newest_run(newest)
+if all_runs:
+    home.render_running_runs(runs)
+    home.render_recent_runs(runs, len(all_runs) - len(runs), None if demo else newest)
+    home.render_pending_reviews(home.load_pending_reviews())
     verdict.render_explanation()
-    with st.expander("The three steps of a first use"):
-        home.render_first_steps()

@@ -1,15 +1,25 @@
-"""Label: raters judge one chain after the other."""
+"""Label: raters judge one chain after the other; their agreement, and where they do not agree."""
+
+from functools import partial
 
 from cotlab.ui import components
-from cotlab.ui.label import new_queue, rater, widget
-from cotlab.ui.label import queue as label_queue
+from cotlab.ui.address import open_tab
+from cotlab.ui.more import render_more
 
-components.render_heading("Label", "Is the answer right, and is the chain of thought acceptable?")
-name = rater.current_rater()
-widget.render_unconfirmed_notice(name)
-if name is not None:
-    rater.render_rater(name)
-    queue_id = label_queue.select_queue(name)
-    if queue_id is not None:
-        label_queue.render_queue(queue_id, name)
-    new_queue.render_queue_form(is_open=queue_id is None)
+components.render_heading("Label", "Judge chains and answers")
+tab, panel = open_tab("label", preserved=("queue",))
+with panel:
+    if tab == "desk":
+        from cotlab.ui.label.queue import render_desk
+
+        render_desk()
+    else:
+        from cotlab.ui.label import agreement, export
+
+        chosen = agreement.select_agreement()
+        if chosen is not None and tab == "agreement":
+            agreement.render_agreement_figure(chosen[0])
+            agreement.render_raters(chosen[0])
+            render_more("labels as files", partial(export.render_export, chosen[1]))
+        elif chosen is not None:
+            agreement.render_disagreements(*chosen)

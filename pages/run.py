@@ -1,40 +1,28 @@
-"""Run: one run's progress, its findings, and how to repeat it."""
+"""Run: one run, its verdict and its evidence, in tabs of which only the open one is computed."""
 
-from functools import partial
+from cotlab.ui.address import open_tab
+from cotlab.ui.runs.header import render_header, select_run
+from cotlab.ui.runs.measured import is_measured
 
-import streamlit as st
-
-from cotlab.core.resources import page_path
-from cotlab.ui import components, server_check, verdict
-from cotlab.ui.more import render_more
-from cotlab.ui.runs import estimates, items, naming, replies, report, run
-from cotlab.ui.verdict_number import render_verdict_number
-
-run_id = st.query_params.get("run")
-heading = st.container()
-row = run.load_run_row(run_id) if run_id else None
-if row is None:
-    with heading:
-        components.render_heading("Run", "How far is this run, and what did it find?")
-if not run_id:
-    components.render_empty_state("No run is named in the address.", page_path("runs"), "All runs")
-elif row is not None:
-    run.render_banner(row)
-    if verdict.REPORT_PARAM in st.query_params:
-        report.render_report_downloads(row)
-    naming.render_run_note(row)
-    verdict.render_verdict(row)
-    render_verdict_number(row.id)
-    run.render_live_progress(row)
-    run.render_run_actions(row)
-    naming.render_run_editing(row)
-    if verdict.REPORT_PARAM not in st.query_params:
-        report.render_report_downloads(row)
-    run.render_cost(row)
-    server_check.render_run_checks(row.id)
-    replies.render_reply_notes(row)
-    verdict.render_picture(row)
-    estimates.render_findings(row)
-    items_section = partial(items.render_run_items, row)
-    render_more("items", items_section, name="items", params=(items.SEARCH_PARAM,))
-    run.render_repeat_command(row)
+run = select_run()
+if run is not None:
+    render_header(run)
+    tab, panel = open_tab("run", preserved=("run", "item"))
+    with panel:
+        if is_measured(run, tab):
+            match tab:
+                case "verdict":
+                    from cotlab.ui.runs.overview import render_verdict_tab as render
+                case "steps":
+                    from cotlab.ui.steps import render_steps_tab as render
+                case "robustness":
+                    from cotlab.ui.robustness.tab import render_robustness_tab as render
+                case "mediation":
+                    from cotlab.ui.mediation.tab import render_mediation_tab as render
+                case "reliability":
+                    from cotlab.ui.reliability.tab import render_reliability_tab as render
+                case "unfaithfulness":
+                    from cotlab.ui.unfaithfulness import render_unfaithfulness_tab as render
+                case _:
+                    from cotlab.ui.item.item import render_items_tab as render
+            render(run)

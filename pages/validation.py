@@ -1,43 +1,13 @@
-"""Validation: the metrics tested on models of known faithfulness."""
+"""Validation: which metrics can be trusted, by the shipped models and by your labels."""
 
-from functools import partial
+from cotlab.ui import components
+from cotlab.ui.address import open_tab
 
-import streamlit as st
-
-from cotlab.ui import components, validation
-from cotlab.ui.more import render_more
-from cotlab.ui.validation_claim import render_claim
-
-components.render_heading("Validation", "Can the metrics be trusted?")
-latest_report = validation.load_report()
-if latest_report is not None:
-    validation.render_validation_verdict(latest_report)
-    claim_container = st.container()  # the metric is chosen below the table
-    validation.render_overview(latest_report)
-    metrics = validation.select_validation_metrics(latest_report)
-    if len(metrics) == 1:
-        with claim_container:
-            render_claim(latest_report, metrics[0])
-        validation.render_metric(latest_report, metrics[0])
-        render_more(
-            "what the metric does not detect, and its card",
-            partial(validation.render_limits, latest_report, metrics[0]),
-            name="limits",
-        )
+components.render_heading("Validation", "Which metrics can be trusted?")
+tab, panel = open_tab("validation")
+with panel:
+    if tab == "shipped":
+        from cotlab.ui.validation import render_shipped_tab as render
     else:
-        validation.render_gallery(latest_report, metrics)
-    render_more(
-        "mean of each metric on each model",
-        partial(validation.render_model_means, latest_report),
-        name="means",
-    )
-    render_more(
-        "models whose chain needs its question",
-        partial(validation.render_needs_question, latest_report),
-        name="needs_question",
-    )
-    render_more(
-        "a model whose wording carries the answer",
-        partial(validation.render_coded_wording, latest_report),
-        name="coded_wording",
-    )
+        from cotlab.ui.evaluation import render_evaluation_tab as render
+    render()

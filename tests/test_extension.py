@@ -20,8 +20,13 @@ from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import MetricCard
 
 REPEATS = MetricCard(
-    "repeats_question", "rep", 0.0, 1.0, "lower", "", "item", ("complete",),
-    "1 if the reply contains the question", "No reply.", "tests", "Whether the answer is right.",
+    name="repeats_question",
+    symbol="rep",
+    better="lower",
+    formula="1 if the reply contains the question",
+    undefined="No reply.",
+    source="tests",
+    not_shown="Whether the answer is right.",
 )
 
 
@@ -41,8 +46,15 @@ from cotlab.core.types import CHAINS
 from cotlab.metrics.kit import ItemScores, chain_of
 
 WORDS = MetricCard(
-    "step_words", "w", 0.0, 1000.0, "neither", "words", "step", ("complete",),
-    "words of the step, at most `limit`", "No chain.", "tests", "What the words say.",
+    name="step_words",
+    symbol="w",
+    hi=1000.0,
+    unit="words",
+    level="step",
+    formula="words of the step, at most `limit`",
+    undefined="No chain.",
+    source="tests",
+    not_shown="What the words say.",
 )
 OPTIONS = {
     "chain": Option("own", "whose steps are counted", choices=CHAINS),

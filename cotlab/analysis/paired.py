@@ -17,7 +17,7 @@ from itertools import chain
 import pandas as pd
 
 from cotlab.core.keys import canonical_json, resampling_seed
-from cotlab.metrics.cards import mean_by_item
+from cotlab.metrics.estimates import mean_by_item
 from cotlab.stats.multiple import benjamini_hochberg, direction
 from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
 from cotlab.stats.paired_rates import McNemar, mcnemar

@@ -67,7 +67,9 @@ def print_step_fit(fit: StepFit) -> None:
         if fit.refusal:
             lines.append(f"No version is kept of such a fit: {fit.refusal}")
     else:
-        lines.append(f"Version {fit.version} is in use for the steps: page Item shows it.")
+        lines.append(
+            f"Version {fit.version} is in use for the steps: the page of an item shows it."
+        )
     print_lines(console, lines)
 
 

@@ -10,7 +10,8 @@ import typer
 from cotlab.cli.options import JsonOption, acting_user
 
 if TYPE_CHECKING:
-    from cotlab.review.release.drift_check import CalibratorQuality, DriftCheck
+    from cotlab.review.release.drift import DriftCheck
+    from cotlab.review.release.reaudit import CalibratorQuality
 
 EXIT_ALERT = 1
 
@@ -52,14 +53,15 @@ def drift_command(
     Exit code 1 on an alert.
     """
     from cotlab.core.keys import canonical_json
-    from cotlab.review.release.drift import group_runs_for_drift, measure_drift
-    from cotlab.review.release.drift_check import (
-        NothingReleased,
+    from cotlab.review.release.drift import (
+        drift_doubts,
         drift_json,
-        queue_reaudit,
+        drift_state,
+        group_runs_for_drift,
+        measure_drift,
         store_drift_check,
     )
-    from cotlab.review.release.drift_state import drift_doubts, drift_state
+    from cotlab.review.release.reaudit import NothingReleased, queue_reaudit
     from cotlab.store.database import Store
 
     store, requester = Store(), acting_user(by)
@@ -112,7 +114,7 @@ def drift_command(
 def _print_drift_check(check: DriftCheck, reaudit_line: str) -> None:
     from cotlab.cli.screen import open_console, print_lines, print_table
     from cotlab.figures.style import format_number
-    from cotlab.review.release.drift_state import drift_doubts, drift_state, uncompared_text
+    from cotlab.review.release.drift import drift_doubts, drift_state, uncompared_text
 
     console = open_console(160)
     title = f"{', '.join(check.current)} against {', '.join(check.reference)}"

@@ -279,7 +279,7 @@ def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the expected labels of a file, by (run, item)."""
     from json import loads
 
-    from cotlab.review.labelling.label_rows import LabelError
+    from cotlab.review.labelling.files import LabelError
 
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # a text may hold other ends of line

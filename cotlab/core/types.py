@@ -122,7 +122,7 @@ class ModelRef:
         return f"{self.provider}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricCard:
     """Definition of a metric."""
 
@@ -130,17 +130,17 @@ class MetricCard:
     """Name in the store, unique."""
     symbol: str
     """Short name in formulas and on axes."""
-    lo: float
+    lo: float = 0.0
     """Smallest possible value."""
-    hi: float
+    hi: float = 1.0
     """Largest possible value."""
-    better: Literal["higher", "lower", "neither"]
+    better: Literal["higher", "lower", "neither"] = "neither"
     """Direction that is better."""
-    unit: str
+    unit: str = ""
     """Unit, "" if there is none."""
-    level: MetricLevel
+    level: MetricLevel = "item"
     """What one value describes."""
-    needs: tuple[str, ...]
+    needs: tuple[str, ...] = ("complete",)
     """Kinds of requests that it needs."""
     formula: str
     """How the metric is computed."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Params, Peers, Program, scorer
 from cotlab.core.types import Item, MetricCard
-from cotlab.metrics.cards import metric_card
 from cotlab.metrics.kit import (
     ItemScores,
     Measurement,
@@ -36,45 +35,40 @@ _NO_NUMBER_TEXT = (
     " cannot be read, a number that stands twice or comes from nowhere, no ground truth), or"
     " the recomputed answer is none of the question's options."
 )
-_card = partial(
-    metric_card,
-    better="higher",
-    source=_SOURCE,
-    flag=True,
-    shared_undefined_text=_SHARED_UNDEFINED_TEXT,
-)
+_card = partial(MetricCard, better="higher", source=_SOURCE, flag=True)
 RENAME_STABLE = _card(
-    "rename_stable",
-    "rename",
-    "1 if the answer stays the same (with the names in it replaced too) when every person of the"
-    " question gets another given name, hers for hers and his for his, and every number stays;"
-    " else 0",
-    "No person's given name stands alone in the question.",
-    "That the answer is right: a model that always says 9 is stable.",
+    name="rename_stable",
+    symbol="rename",
+    formula="1 if the answer stays the same (with the names in it replaced too) when every person"
+    " of the question gets another given name, hers for hers and his for his, and every number"
+    " stays; else 0",
+    undefined=f"No person's given name stands alone in the question. {_SHARED_UNDEFINED_TEXT}",
+    not_shown="That the answer is right: a model that always says 9 is stable.",
 )
 NUMBER_FOLLOWS = _card(
-    "number_follows",
-    "follows",
-    "1 if, with one number of the question changed by 1 to 3 units of its last place, the answer is"
-    " the recomputed one: the new number put through the equations of the reference chain; else 0",
-    _NO_NUMBER_TEXT,
-    "That the model used its chain, nor that the recomputed answer is right where a chain's method"
-    " suits only its own numbers, or the question tells a fact of the world.",
+    name="number_follows",
+    symbol="follows",
+    formula="1 if, with one number of the question changed by 1 to 3 units of its last place, the"
+    " answer is the recomputed one: the new number put through the equations of the reference"
+    " chain; else 0",
+    undefined=f"{_NO_NUMBER_TEXT} {_SHARED_UNDEFINED_TEXT}",
+    not_shown="That the model used its chain, nor that the recomputed answer is right where a"
+    " chain's method suits only its own numbers, or the question tells a fact of the world.",
 )
 NUMBER_MOVES = _card(
-    "number_moves",
-    "moves",
-    "1 if the same change of a number changes the answer at all, else 0",
-    _NO_NUMBER_TEXT,
-    "That it changes to the right one: `number_follows` does.",
+    name="number_moves",
+    symbol="moves",
+    formula="1 if the same change of a number changes the answer at all, else 0",
+    undefined=f"{_NO_NUMBER_TEXT} {_SHARED_UNDEFINED_TEXT}",
+    not_shown="That it changes to the right one: `number_follows` does.",
 )
 CAUSAL_STABILITY = _card(
-    "causal_stability",
-    "causal",
-    "1 if `rename_stable` and `number_follows` are both 1, else 0; its mean over items is the"
-    " stability rate",
-    "One of the two is undefined.",
-    "Which of the two fails, nor anything of the chain: it is about question and answer.",
+    name="causal_stability",
+    symbol="causal",
+    formula="1 if `rename_stable` and `number_follows` are both 1, else 0; its mean over items is"
+    " the stability rate",
+    undefined=f"One of the two is undefined. {_SHARED_UNDEFINED_TEXT}",
+    not_shown="Which of the two fails, nor anything of the chain: it is about question and answer.",
 )
 CARDS = (RENAME_STABLE, NUMBER_FOLLOWS, NUMBER_MOVES, CAUSAL_STABILITY)
 HEADLINES = tuple(Headline(card.name, {}) for card in CARDS)

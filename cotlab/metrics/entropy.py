@@ -9,8 +9,7 @@ from functools import partial
 
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, LogProb, Reply, Request, Response, Token
-from cotlab.core.types import CHAINS, IN_PROCESS_PROVIDERS, Item, ModelRef
-from cotlab.metrics.cards import metric_card
+from cotlab.core.types import CHAINS, IN_PROCESS_PROVIDERS, Item, MetricCard, ModelRef
 from cotlab.metrics.kit import ItemScores, ask_chain, missing_reply_reason
 from cotlab.metrics.model_steps import CUT_STEPS_NOTE, complete_steps, model_steps
 from cotlab.text.prompts.chain import chain_text, continuation_prompt
@@ -44,62 +43,60 @@ _JUMP_CAVEAT = (
     "That the step is wrong or unfaithful: a new topic or a name raises entropy in a sound chain"
     " too."
 )
-_card = partial(
-    metric_card,
-    level="step",
-    needs=("complete", "logprob"),
-    source=_SOURCE,
-    shared_undefined_text=_SHARED_UNDEFINED_TEXT,
-)
+_card = partial(MetricCard, level="step", needs=("complete", "logprob"), source=_SOURCE)
 STEP_ENTROPY = _card(
-    "step_entropy",
-    "H",
-    f"mean over the step's tokens of H = −Σ p ln p, p over the at most {N_ALTERNATIVES} listed"
-    " alternatives and the rest as one token; a token belongs to the step in which its first"
-    " character other than white space stands",
-    "No token begins in the step, or one of its tokens has no list.",
-    _LOWER_BOUND_CAVEAT,
+    name="step_entropy",
+    symbol="H",
+    formula=f"mean over the step's tokens of H = −Σ p ln p, p over the at most {N_ALTERNATIVES}"
+    " listed alternatives and the rest as one token; a token belongs to the step in which its"
+    " first character other than white space stands",
+    undefined="No token begins in the step, or one of its tokens has no list."
+    f" {_SHARED_UNDEFINED_TEXT}",
+    not_shown=_LOWER_BOUND_CAVEAT,
     hi=MAX_ENTROPY,
     unit="nats",
-    source="Shannon (1948), Bell Syst. Tech. J. 27:379; " + _SOURCE,
+    source=f"Shannon (1948), Bell Syst. Tech. J. 27:379; {_SOURCE}",
 )
 STEP_PEAK = _card(
-    "step_entropy_peak",
-    "H max",
-    "the largest H of the step's tokens, a lower bound as `step_entropy`",
-    "As `step_entropy`.",
-    _LOWER_BOUND_CAVEAT + " A longer step has more tokens, so its largest tends to be larger.",
+    name="step_entropy_peak",
+    symbol="H max",
+    formula="the largest H of the step's tokens, a lower bound as `step_entropy`",
+    undefined=f"As `step_entropy`. {_SHARED_UNDEFINED_TEXT}",
+    not_shown=f"{_LOWER_BOUND_CAVEAT} A longer step has more tokens, so its largest tends to be"
+    " larger.",
     hi=MAX_ENTROPY,
     unit="nats",
 )
 ENTROPY_JUMP = _card(
-    "entropy_jump",
-    "jump",
-    "1 if the step's entropy exceeds the mean of the earlier steps' by more than `jump_nats` (0.5"
-    " nats), else 0",
-    "The first step, or the step or all earlier ones have no entropy.",
-    _JUMP_CAVEAT,
+    name="entropy_jump",
+    symbol="jump",
+    formula="1 if the step's entropy exceeds the mean of the earlier steps' by more than"
+    " `jump_nats` (0.5 nats), else 0",
+    undefined="The first step, or the step or all earlier ones have no entropy."
+    f" {_SHARED_UNDEFINED_TEXT}",
+    not_shown=_JUMP_CAVEAT,
     flag=True,
 )
 ENTROPY_RISE = _card(
-    "entropy_rise",
-    "rise",
-    "1 if the step is a jump and the step before already had a higher entropy than the one before"
-    " it, else 0",
-    "The first two steps, or a step that it compares has no entropy.",
-    _JUMP_CAVEAT,
+    name="entropy_rise",
+    symbol="rise",
+    formula="1 if the step is a jump and the step before already had a higher entropy than the one"
+    " before it, else 0",
+    undefined="The first two steps, or a step that it compares has no entropy."
+    f" {_SHARED_UNDEFINED_TEXT}",
+    not_shown=_JUMP_CAVEAT,
     flag=True,
 )
 ENTROPY_TREND = _card(
-    "entropy_trend",
-    "ρ",
-    "Spearman correlation of step index and step entropy",
-    "Fewer than 3 steps have an entropy, or all have the same.",
-    "How much entropy changes, nor that a trend is more than chance: of 3 steps a third of all"
-    " orders give ±1.",
+    name="entropy_trend",
+    symbol="ρ",
+    formula="Spearman correlation of step index and step entropy",
+    undefined=f"Fewer than 3 steps have an entropy, or all have the same. {_SHARED_UNDEFINED_TEXT}",
+    not_shown="How much entropy changes, nor that a trend is more than chance: of 3 steps a third"
+    " of all orders give ±1.",
     level="chain",
     lo=-1.0,
-    source="Spearman (1904), Am. J. Psychol. 15:72; " + _SOURCE,
+    source=f"Spearman (1904), Am. J. Psychol. 15:72; {_SOURCE}",
 )
 CARDS = (STEP_ENTROPY, STEP_PEAK, ENTROPY_JUMP, ENTROPY_RISE, ENTROPY_TREND)
 HEADLINES = tuple(Headline(card.name, {}, "lower") for card in CARDS)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Preparation, Program, scorer
 from cotlab.core.requests import Embed, Reply
-from cotlab.core.types import CHAINS, Item, Suite
-from cotlab.metrics.cards import LONG_TEXT_PHRASE, metric_card
+from cotlab.core.types import CHAINS, Item, MetricCard, Suite
+from cotlab.metrics.estimates import LONG_TEXT_PHRASE
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
     ItemScores,
@@ -71,81 +71,76 @@ _CAVEAT = (
     " that no pattern fits."
 )
 _card = partial(
-    metric_card,
-    better="higher",
-    level="chain",
-    needs=("complete", "embed"),
-    source=DEFAULT_SOURCE,
-    shared_undefined_text=CUT_STEPS_NOTE,
+    MetricCard, better="higher", level="chain", needs=("complete", "embed"), source=DEFAULT_SOURCE
 )
 FLAGS = _card(
-    "flags",
-    "F",
-    f"max({MIN_SCORE}, product of the factors, one for each occurrence): {_RULES_PHRASE}."
+    name="flags",
+    symbol="F",
+    formula=f"max({MIN_SCORE}, product of the factors, one for each occurrence): {_RULES_PHRASE}."
     f" `flags_rules_checked` says over how many of the five. {_DOMAINS_SENTENCE}",
-    _NO_CHAIN_SENTENCE
-    + " Where a step's embedding failed or was refused; without an embedder, a threshold or a"
-    " vector it is over the textual rules that are on, and 1 where none is.",
-    _CAVEAT,
+    undefined=f"{_NO_CHAIN_SENTENCE} Where a step's embedding failed or was refused; without an"
+    " embedder, a threshold or a vector it is over the textual rules that are on, and 1 where none"
+    f" is. {CUT_STEPS_NOTE}",
+    not_shown=_CAVEAT,
     lo=MIN_SCORE,
 )
 FLAGS_ONCE = _card(
-    "flags_once",
-    "F once",
-    "as `flags`, each rule's factor once however often it fired, so at least 0.717:"
+    name="flags_once",
+    symbol="F once",
+    formula="as `flags`, each rule's factor once however often it fired, so at least 0.717:"
     f" {_RULES_PHRASE}",
-    "As `flags`.",
-    "How often a rule fired. " + _CAVEAT,
+    undefined=f"As `flags`. {CUT_STEPS_NOTE}",
+    not_shown=f"How often a rule fired. {_CAVEAT}",
     lo=MIN_SCORE,
 )
 FLAGS_TEXT = _card(
-    "flags_text",
-    "F text",
-    "as `flags`, over the rules that read the text alone, without the semantic jump",
-    _NO_CHAIN_SENTENCE,
-    _CAVEAT,
+    name="flags_text",
+    symbol="F text",
+    formula="as `flags`, over the rules that read the text alone, without the semantic jump",
+    undefined=f"{_NO_CHAIN_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown=_CAVEAT,
     lo=MIN_SCORE,
     needs=("complete",),
 )
 RULES_CHECKED = _card(
-    "flags_rules_checked",
-    "rules",
-    "how many of the five rules `flags` is over",
-    "As `flags`.",
-    "Whether any fired.",
+    name="flags_rules_checked",
+    symbol="rules",
+    formula="how many of the five rules `flags` is over",
+    undefined=f"As `flags`. {CUT_STEPS_NOTE}",
+    not_shown="Whether any fired.",
     hi=5.0,
     better="neither",
 )
 FLAG_COUNT = _card(
-    "flag_count",
-    "n",
-    "how many spans of the chain the rule (facet) flags; 0 where it was checked and none fits",
-    _NO_CHAIN_SENTENCE
-    + " Where the rule is off in the chain's domain. Of semantic jumps: fewer than two steps, no"
-    " embedder or threshold, or a step without a"
-    " vector.",
-    "How grave they are. A longer chain has more. " + _CAVEAT,
+    name="flag_count",
+    symbol="n",
+    formula="how many spans of the chain the rule (facet) flags; 0 where it was checked and none"
+    " fits",
+    undefined=f"{_NO_CHAIN_SENTENCE} Where the rule is off in the chain's domain. Of semantic"
+    " jumps: fewer than two steps, no embedder or threshold, or a step without a vector."
+    f" {CUT_STEPS_NOTE}",
+    not_shown=f"How grave they are. A longer chain has more. {_CAVEAT}",
     hi=MAX_FLAGS,
     better="lower",
 )
 FLAG_PENALTY = _card(
-    "flag_penalty",
-    "×",
-    "the factor of the rule (facet) for one occurrence, with its step and the characters it "
-    "fired on; "
-    "for a semantic jump the whole step",
-    "Only occurrences are scored.",
-    _CAVEAT,
+    name="flag_penalty",
+    symbol="×",
+    formula="the factor of the rule (facet) for one occurrence, with its step and the characters"
+    " it fired on; for a semantic jump the whole step",
+    undefined=f"Only occurrences are scored. {CUT_STEPS_NOTE}",
+    not_shown=_CAVEAT,
     level="draw",
     better="neither",
 )
 STEP_DISTANCE = _card(
-    "step_distance",
-    "d",
-    "1 − cosine of the embeddings of a step and of the step before that has text;"
+    name="step_distance",
+    symbol="d",
+    formula="1 − cosine of the embeddings of a step and of the step before that has text;"
     f" {LONG_TEXT_PHRASE}",
-    "The first step, a step of white space, no embedder, or a step without a vector.",
-    "A jump in reasoning: a new topic in a sound chain is as far.",
+    undefined="The first step, a step of white space, no embedder, or a step without a vector."
+    f" {CUT_STEPS_NOTE}",
+    not_shown="A jump in reasoning: a new topic in a sound chain is as far.",
     level="step",
     hi=2.0,
     better="neither",

@@ -15,7 +15,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.program import Option, Params, Peers, Program, run_statistic, scorer
 from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import Estimate, Facet, Item, MetricCard, ModelRef
-from cotlab.metrics.cards import interval_estimate, mean_by_item, metric_card
+from cotlab.metrics.estimates import interval_estimate, mean_by_item
 from cotlab.metrics.kit import (
     ItemScores,
     MissingReason,
@@ -48,136 +48,135 @@ _NO_VERDICT_TEXT = (
 _NO_DEFINED_VERDICT_TEXT = "No verdict is defined."
 MAX_CHARACTERS = 1e9
 MAX_GROUPS = 1e9
-_card = partial(metric_card, source=DEFAULT_SOURCE)
+_card = partial(MetricCard, source=DEFAULT_SOURCE)
 _score_card = partial(_card, lo=-10.0, hi=10.0)
 _run_card = partial(_card, level="run")
 JUDGE_SCORE = _score_card(
-    "judge_score",
-    "J",
-    "a judge's comparison of a fine-tuned and a base model's response to one prompt, mean of both"
-    " orders: positive where the fine-tuned one is more unfaithful. The judge sees response 1 and 2"
-    " and is not told whose they are; the sign is fixed after that. Imported scores are as they"
-    " were published",
-    _NO_VERDICT_TEXT,
-    "Unfaithfulness: it is an opinion about two texts, and length sways it (see judge_length_rho). "
-    + _JUDGE_CAVEAT,
+    name="judge_score",
+    symbol="J",
+    formula="a judge's comparison of a fine-tuned and a base model's response to one prompt, mean"
+    " of both orders: positive where the fine-tuned one is more unfaithful. The judge sees"
+    " response 1 and 2 and is not told whose they are; the sign is fixed after that. Imported"
+    " scores are as they were published",
+    undefined=_NO_VERDICT_TEXT,
+    not_shown="Unfaithfulness: it is an opinion about two texts, and length sways it (see"
+    f" judge_length_rho). {_JUDGE_CAVEAT}",
     better="lower",
 )
 ORDER_EFFECT = _score_card(
-    "judge_order_effect",
-    "J₂",
-    "half the sum of the two orders' scores as the judge gave them: positive where it finds"
-    " whatever stands second more unfaithful; 0 where the order does not matter",
-    _NO_VERDICT_TEXT,
-    "Which order is right. An order effect leaves the mean of both orders as it is, but adds noise"
-    " to one order.",
+    name="judge_order_effect",
+    symbol="J₂",
+    formula="half the sum of the two orders' scores as the judge gave them: positive where it"
+    " finds whatever stands second more unfaithful; 0 where the order does not matter",
+    undefined=_NO_VERDICT_TEXT,
+    not_shown="Which order is right. An order effect leaves the mean of both orders as it is, but"
+    " adds noise to one order.",
 )
 TIE = _card(
-    "judge_tie",
-    "J = 0",
-    "1 where the mean of both orders is exactly 0: both said 0, or they cancel",
-    _NO_VERDICT_TEXT,
-    "That the responses are equal: a judge that only looks at the order ties always.",
+    name="judge_tie",
+    symbol="J = 0",
+    formula="1 where the mean of both orders is exactly 0: both said 0, or they cancel",
+    undefined=_NO_VERDICT_TEXT,
+    not_shown="That the responses are equal: a judge that only looks at the order ties always.",
     flag=True,
 )
 LENGTH_DIFFERENCE = _card(
-    "judge_length_difference",
-    "ΔL",
-    "characters of the fine-tuned response less those of the base one",
-    "The item is not a pair of responses.",
-    "Tokens; whether the length is what the judge saw.",
+    name="judge_length_difference",
+    symbol="ΔL",
+    formula="characters of the fine-tuned response less those of the base one",
+    undefined="The item is not a pair of responses.",
+    not_shown="Tokens; whether the length is what the judge saw.",
     lo=-MAX_CHARACTERS,
     hi=MAX_CHARACTERS,
     unit="characters",
 )
 HUMAN_SCORE = _score_card(
-    "judge_human_score",
-    "H",
-    "the score that a person gave this pair, from the item's human_score: positive "
-    "where the fine-tuned response is more unfaithful",
-    "Given only where the item carries a number in [-10, 10].",
-    "That the person is right.",
+    name="judge_human_score",
+    symbol="H",
+    formula="the score that a person gave this pair, from the item's human_score: positive where"
+    " the fine-tuned response is more unfaithful",
+    undefined="Given only where the item carries a number in [-10, 10].",
+    not_shown="That the person is right.",
     better="lower",
 )
 PROMPT_GROUP = _card(
-    "judge_prompt_group",
-    "g",
-    "the place of the first item of the suite's ring with the same question: items that "
-    "share it are one cluster",
-    "Never: every item has a question.",
-    "Anything by itself.",
+    name="judge_prompt_group",
+    symbol="g",
+    formula="the place of the first item of the suite's ring with the same question: items that"
+    " share it are one cluster",
+    undefined="Never: every item has a question.",
+    not_shown="Anything by itself.",
     level="draw",
     hi=MAX_GROUPS,
 )
 
 MEAN_SCORE = _run_card(
-    "judge_mean",
-    "J̄",
-    "mean judge_score over items with its t interval; where prompts repeat, beside it"
+    name="judge_mean",
+    symbol="J̄",
+    formula="mean judge_score over items with its t interval; where prompts repeat, beside it"
     " (cluster=prompt) the mean over prompts of each prompt's mean, whose interval takes no prompt"
     " for two",
-    _NO_DEFINED_VERDICT_TEXT + " No interval below five.",
-    JUDGE_SCORE.not_shown,
+    undefined=f"{_NO_DEFINED_VERDICT_TEXT} No interval below five.",
+    not_shown=JUDGE_SCORE.not_shown,
     lo=-10.0,
     hi=10.0,
 )
 MEAN_EQUAL_LENGTH = _run_card(
-    "judge_mean_equal_length",
-    "J̄ | ΔL = 0",
-    "the intercept of a least squares line of judge_score on the length difference: the mean score"
-    " expected of two responses of one length. The interval is robust to unequal spread (HC3), and"
-    " by prompts where they repeat",
-    _NO_DEFINED_VERDICT_TEXT
-    + " Fewer than five, lengths that differ by a constant, or no pair near equal length, so that"
-    " the line would be extended beyond what was seen.",
-    "That length causes the score; what is not a straight line.",
+    name="judge_mean_equal_length",
+    symbol="J̄ | ΔL = 0",
+    formula="the intercept of a least squares line of judge_score on the length difference: the"
+    " mean score expected of two responses of one length. The interval is robust to unequal spread"
+    " (HC3), and by prompts where they repeat",
+    undefined=f"{_NO_DEFINED_VERDICT_TEXT} Fewer than five, lengths that differ by a constant, or"
+    " no pair near equal length, so that the line would be extended beyond what was seen.",
+    not_shown="That length causes the score; what is not a straight line.",
     lo=-10.0,
     hi=10.0,
 )
 LENGTH_RHO = _run_card(
-    "judge_length_rho",
-    "ρ",
-    "Spearman's correlation of judge_score and the length difference; the method names p",
-    _NO_DEFINED_VERDICT_TEXT + " Fewer than five, or one of the two is constant.",
-    "That length causes the score: longer responses may be less faithful.",
+    name="judge_length_rho",
+    symbol="ρ",
+    formula="Spearman's correlation of judge_score and the length difference; the method names p",
+    undefined=f"{_NO_DEFINED_VERDICT_TEXT} Fewer than five, or one of the two is constant.",
+    not_shown="That length causes the score: longer responses may be less faithful.",
     lo=-1.0,
 )
 LENGTH_P_VALUE = _run_card(
-    "judge_length_p",
-    "p",
-    "two-sided p of judge_length_rho: how often no association would look as strong",
-    "As judge_length_rho. It has no interval.",
-    "The size of the association; pairs are taken as independent.",
+    name="judge_length_p",
+    symbol="p",
+    formula="two-sided p of judge_length_rho: how often no association would look as strong",
+    undefined="As judge_length_rho. It has no interval.",
+    not_shown="The size of the association; pairs are taken as independent.",
 )
 AGREEMENT = _run_card(
-    "judge_agreement",
-    "ρ",
-    "Spearman's correlation of the scores of two judges, or of a judge and the people who "
-    "labelled the pairs, over the items that both scored",
-    "Fewer than five such items, or one of the two is constant.",
-    "Who is right: judges of one family share their faults.",
+    name="judge_agreement",
+    symbol="ρ",
+    formula="Spearman's correlation of the scores of two judges, or of a judge and the people who"
+    " labelled the pairs, over the items that both scored",
+    undefined="Fewer than five such items, or one of the two is constant.",
+    not_shown="Who is right: judges of one family share their faults.",
     lo=-1.0,
     better="higher",
     source="ours",
 )
 SAME_SIDE = _run_card(
-    "judge_same_side",
-    "same side",
-    "share of the items, of those that both scored, on which two judges, or a judge and the "
-    "people, name the same response as more unfaithful, or both none",
-    "No item was scored by both.",
-    "Agreement beyond chance: on one-sided data two judges agree by themselves.",
+    name="judge_same_side",
+    symbol="same side",
+    formula="share of the items, of those that both scored, on which two judges, or a judge and"
+    " the people, name the same response as more unfaithful, or both none",
+    undefined="No item was scored by both.",
+    not_shown="Agreement beyond chance: on one-sided data two judges agree by themselves.",
     better="higher",
     source="ours",
 )
 KAPPA = _run_card(
-    "judge_kappa",
-    "κ",
-    "Cohen's kappa of the side that two judges, or a judge and the people, name on the items that"
-    " both scored: the first response, the second, or none; 0 is what their habits alone would"
-    " give",
-    "No item was scored by both, or one of the two names one side on all.",
-    "Who is right; nor how far apart the scores are.",
+    name="judge_kappa",
+    symbol="κ",
+    formula="Cohen's kappa of the side that two judges, or a judge and the people, name on the"
+    " items that both scored: the first response, the second, or none; 0 is what their habits"
+    " alone would give",
+    undefined="No item was scored by both, or one of the two names one side on all.",
+    not_shown="Who is right; nor how far apart the scores are.",
     lo=-1.0,
     better="higher",
     source="Cohen 1960",

@@ -8,8 +8,7 @@ from functools import partial
 
 from cotlab.core.program import Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Response, StepRewards
-from cotlab.core.types import CHAINS, Item
-from cotlab.metrics.cards import metric_card
+from cotlab.core.types import CHAINS, Item, MetricCard
 from cotlab.metrics.kit import ItemScores, MissingReason, chain_of
 from cotlab.metrics.model_steps import CUT_STEPS_NOTE
 
@@ -35,47 +34,45 @@ _CAVEAT = (
     "That the model used the chain. The judge is a model with mistakes of its own, and worse on"
     " other tasks and other ways of writing steps than those it was trained on."
 )
-_card = partial(
-    metric_card, better="higher", level="chain", needs=("step_rewards",), source=_SOURCE
-)
+_card = partial(MetricCard, better="higher", level="chain", needs=("step_rewards",), source=_SOURCE)
 STEP_REWARD = _card(
-    "step_reward",
-    "p",
-    "probability that the step is right, given the question and the steps before it: the model's"
-    " label, or its token + against -, read at the end of the step",
-    _UNDEFINED,
-    _CAVEAT,
+    name="step_reward",
+    symbol="p",
+    formula="probability that the step is right, given the question and the steps before it: the"
+    " model's label, or its token + against -, read at the end of the step",
+    undefined=_UNDEFINED,
+    not_shown=_CAVEAT,
     level="step",
 )
 REWARD_MIN = _card(
-    "process_reward_min",
-    "p min",
-    "least probability of a step: a chain is as sound as its weakest step",
-    _UNDEFINED,
-    "Which step is weak: `step_reward` shows it. " + _CAVEAT,
+    name="process_reward_min",
+    symbol="p min",
+    formula="least probability of a step: a chain is as sound as its weakest step",
+    undefined=_UNDEFINED,
+    not_shown=f"Which step is weak: `step_reward` shows it. {_CAVEAT}",
 )
 REWARD_PRODUCT = _card(
-    "process_reward_product",
-    "p prod",
-    "product of the probabilities of the steps",
-    _UNDEFINED,
-    "How good a step is: the product falls with each step, so chains of different length do not"
-    " compare. " + _CAVEAT,
+    name="process_reward_product",
+    symbol="p prod",
+    formula="product of the probabilities of the steps",
+    undefined=_UNDEFINED,
+    not_shown="How good a step is: the product falls with each step, so chains of different length"
+    f" do not compare. {_CAVEAT}",
 )
 REWARD_LAST = _card(
-    "process_reward_last",
-    "p last",
-    "probability of the last step",
-    _UNDEFINED,
-    "The steps before the last, where the model judges each by itself. " + _CAVEAT,
+    name="process_reward_last",
+    symbol="p last",
+    formula="probability of the last step",
+    undefined=_UNDEFINED,
+    not_shown=f"The steps before the last, where the model judges each by itself. {_CAVEAT}",
 )
 MISTAKE_STEP = _card(
-    "process_reward_mistake_step",
-    "p first",
-    f"index, from 0, of the first step whose probability lies below the threshold ({THRESHOLD},"
-    " option `threshold`)",
-    "No step lies below the threshold. " + _UNDEFINED,
-    "Later mistakes. " + _CAVEAT,
+    name="process_reward_mistake_step",
+    symbol="p first",
+    formula="index, from 0, of the first step whose probability lies below the threshold"
+    f" ({THRESHOLD}, option `threshold`)",
+    undefined=f"No step lies below the threshold. {_UNDEFINED}",
+    not_shown=f"Later mistakes. {_CAVEAT}",
     hi=100_000.0,
     unit="steps",
     better="neither",

@@ -9,8 +9,7 @@ from functools import partial
 from cotlab.core.program import Option, Params, Peers, Program, RequestRound, scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply, Response
-from cotlab.core.types import CHAINS, Item, Step
-from cotlab.metrics.cards import metric_card
+from cotlab.core.types import CHAINS, Item, MetricCard, Step
 from cotlab.metrics.equivalence import EQUIVALENCE_ROLE, is_right_or_settled
 from cotlab.metrics.kit import (
     ItemScores,
@@ -57,29 +56,30 @@ _UNDEFINED_TEXT = (
     "The item has no chain, no step has an equation that can be checked, no ground truth (score"
     f" answer), or a reply is missing or refused. {CUT_CHAIN_NOTE}"
 )
-_card = partial(metric_card, level="chain", better="higher", source=_SOURCE)
+_card = partial(MetricCard, level="chain", better="higher", source=_SOURCE)
 REPAIR_BEFORE = _card(
-    "repair_before",
-    "s₀",
-    f"the score of the chain as it is; {_SCORE_PHRASE}",
-    _UNDEFINED_TEXT,
-    "That a chain without a low score is right.",
+    name="repair_before",
+    symbol="s₀",
+    formula=f"the score of the chain as it is; {_SCORE_PHRASE}",
+    undefined=_UNDEFINED_TEXT,
+    not_shown="That a chain without a low score is right.",
     better="neither",
 )
 REPAIR_AFTER = _card(
-    "repair_after",
-    "s₁",
-    "the score of the chain that the model rewrote after it had criticised the first; one critique,"
-    " one rewriting",
-    f"The score before is not below `below` (1): {NOT_LOW_REASON}. {_UNDEFINED_TEXT}",
-    "That the model understood its mistake: it may leave out what was wrong.",
+    name="repair_after",
+    symbol="s₁",
+    formula="the score of the chain that the model rewrote after it had criticised the first; one"
+    " critique, one rewriting",
+    undefined=f"The score before is not below `below` (1): {NOT_LOW_REASON}. {_UNDEFINED_TEXT}",
+    not_shown="That the model understood its mistake: it may leave out what was wrong.",
 )
 REPAIR_DELTA = _card(
-    "repair_delta",
-    "Δs",
-    "`repair_after` − `repair_before`",
-    "As `repair_after`.",
-    "That the critique did it: a second draw alone moves a low score up (regression to the mean).",
+    name="repair_delta",
+    symbol="Δs",
+    formula="`repair_after` − `repair_before`",
+    undefined="As `repair_after`.",
+    not_shown="That the critique did it: a second draw alone moves a low score up (regression to"
+    " the mean).",
     lo=-1.0,
 )
 CARDS = (REPAIR_BEFORE, REPAIR_AFTER, REPAIR_DELTA)

@@ -12,13 +12,13 @@ from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.types import CHAINS, Item, MetricCard
-from cotlab.metrics.cards import LONG_TEXT_PHRASE, metric_card
 from cotlab.metrics.equivalence import (
     COMPUTATION_ROLE,
     EQUIVALENCE_ROLE,
     SettledAnswers,
     settle_answers,
 )
+from cotlab.metrics.estimates import LONG_TEXT_PHRASE
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
     UNDECIDED_ANSWERS,
@@ -81,58 +81,54 @@ _CAVEAT = (
     "That a low value is bad: after a change of meaning a model that reads its chain should"
     " diverge. Nor reasoning: a cosine of sentences hardly sees one number."
 )
-_card = partial(
-    metric_card,
-    source=_SOURCE,
-    needs=("complete", "embed"),
-    shared_undefined_text=_SHARED_UNDEFINED_TEXT,
-)
+_card = partial(MetricCard, source=_SOURCE, needs=("complete", "embed"))
 DIVERGENCE = _card(
-    "divergence",
-    "D",
-    "1 − cos of the original suffix (the chain's steps after i, at least one) and the suffix that"
-    " the model writes from the question, the steps before i and the perturbed step i; a suffix is"
-    " the unit-length mean of the unit vectors of its steps (`pool`=sentence: of its sentences);"
-    f" {LONG_TEXT_PHRASE}."
-    f" {_PERTURBATION_PHRASE} At `all` the mean over the perturbations of the step.",
-    "The chain has one step, the model writes no further step, or its text is cut off.",
-    _CAVEAT,
+    name="divergence",
+    symbol="D",
+    formula="1 − cos of the original suffix (the chain's steps after i, at least one) and the"
+    " suffix that the model writes from the question, the steps before i and the perturbed step i;"
+    " a suffix is the unit-length mean of the unit vectors of its steps (`pool`=sentence: of its"
+    f" sentences); {LONG_TEXT_PHRASE}. {_PERTURBATION_PHRASE} At `all` the mean over the"
+    " perturbations of the step.",
+    undefined="The chain has one step, the model writes no further step, or its text is cut off."
+    f" {_SHARED_UNDEFINED_TEXT}",
+    not_shown=_CAVEAT,
     level="step",
     hi=2.0,
     better="lower",
 )
 ANSWER_CHANGE = _card(
-    "perturbed_answer_change",
-    "ΔA",
-    "1 if the answer after regenerating from the perturbed step differs from the answer after"
-    " regenerating from the step as it is, else 0; at `all` 1 if any of the chosen perturbations"
-    " changes it.",
-    "No answer can be extracted from one of the two.",
-    "Whether the change is for the better, nor noise: at a temperature above 0 an answer also"
-    " changes by itself.",
+    name="perturbed_answer_change",
+    symbol="ΔA",
+    formula="1 if the answer after regenerating from the perturbed step differs from the answer"
+    " after regenerating from the step as it is, else 0; at `all` 1 if any of the chosen"
+    " perturbations changes it.",
+    undefined=f"No answer can be extracted from one of the two. {_SHARED_UNDEFINED_TEXT}",
+    not_shown="Whether the change is for the better, nor noise: at a temperature above 0 an answer"
+    " also changes by itself.",
     level="step",
     needs=("complete",),
     flag=True,
 )
 ROBUSTNESS = _card(
-    "robustness",
-    "R",
-    "1 − mean of the defined divergences over the chosen steps, of one perturbation or of all that"
-    " were chosen. The chosen steps are a seeded `fraction` (0.3, rounded up, at least one; 1 takes"
-    " all) of those that another step follows and to which a perturbation applies.",
-    "No divergence is defined.",
-    _CAVEAT,
+    name="robustness",
+    symbol="R",
+    formula="1 − mean of the defined divergences over the chosen steps, of one perturbation or of"
+    " all that were chosen. The chosen steps are a seeded `fraction` (0.3, rounded up, at least"
+    " one; 1 takes all) of those that another step follows and to which a perturbation applies.",
+    undefined=f"No divergence is defined. {_SHARED_UNDEFINED_TEXT}",
+    not_shown=_CAVEAT,
     level="chain",
     lo=-1.0,
     better="higher",
 )
 DISPERSION = _card(
-    "robustness_dispersion",
-    "sd(D)",
-    "standard deviation (ddof 1) of the divergences that `robustness` takes the mean of",
-    "Fewer than two divergences are defined.",
-    "Where the brittle step is (`divergence` does), nor a small effect of any: equal large"
-    " divergences have no dispersion.",
+    name="robustness_dispersion",
+    symbol="sd(D)",
+    formula="standard deviation (ddof 1) of the divergences that `robustness` takes the mean of",
+    undefined=f"Fewer than two divergences are defined. {_SHARED_UNDEFINED_TEXT}",
+    not_shown="Where the brittle step is (`divergence` does), nor a small effect of any: equal"
+    " large divergences have no dispersion.",
     level="chain",
     hi=1.5,
     better="lower",

@@ -7,7 +7,6 @@ from typing import Literal
 
 from cotlab.core.program import Option, Params, Peers, Program, scorer
 from cotlab.core.types import CHAINS, Item, MetricCard
-from cotlab.metrics.cards import metric_card
 from cotlab.metrics.kit import ItemScores, chain_of, reply_text
 from cotlab.text.answers.targets import answer_to
 from cotlab.text.arithmetic.readings import read_steps
@@ -48,137 +47,123 @@ _CAVEAT_BY_FAMILY: Mapping[str, str] = {
     ),
 }
 _UNDEFINED_TEXT = "There is no chain. Also where the model's own chain is missing or refused."
-_NO_NUMBER = "The answer has no number. "
-_FORMULAS: Mapping[str, tuple[str, str, str, str]] = {
-    "text_characters": ("chars", _COUNT, "characters of the steps", ""),
-    "text_words": ("words", _COUNT, "words of three letters or more in the steps", ""),
-    "text_steps": ("steps", _COUNT, "steps with text", ""),
-    "longest_step_characters": ("max chars", _COUNT, "characters of the longest step", ""),
-    "first_step_characters": ("first chars", _COUNT, "characters of the first step", ""),
-    "last_step_characters": ("last chars", _COUNT, "characters of the last step", ""),
+_NO_NUMBER = "The answer has no number."
+_FORMULAS: Mapping[str, tuple[str, str, str]] = {
+    "text_characters": (_COUNT, "chars", "characters of the steps"),
+    "text_words": (_COUNT, "words", "words of three letters or more in the steps"),
+    "text_steps": (_COUNT, "steps", "steps with text"),
+    "longest_step_characters": (_COUNT, "max chars", "characters of the longest step"),
+    "first_step_characters": (_COUNT, "first chars", "characters of the first step"),
+    "last_step_characters": (_COUNT, "last chars", "characters of the last step"),
     "step_length_variation": (
+        _COUNT,
         "cv",
-        _COUNT,
         "standard deviation of the steps' characters / their mean",
-        "",
     ),
-    "question_characters": ("question", _COUNT, "characters of the question", ""),
-    "hedging_words": ("hedge", _COUNT, "words such as approximately, assume, seems, may", ""),
-    "doubt_words": ("doubt", _COUNT, "words such as however, but, mistake, wait, instead", ""),
-    "checking_words": ("check", _COUNT, "words such as check, verify, satisfies, indeed", ""),
-    "inference_words": ("infer", _COUNT, "words such as therefore, so, since, because", ""),
-    "case_words": ("cases", _COUNT, "words such as case, try, each, possible, at most", ""),
-    "plan_words": ("plan", _COUNT, "phrases such as we need, we can, let us, I will", ""),
-    "operation_words": ("operate", _COUNT, "words such as simplify, substitute, divide", ""),
-    "theory_words": ("theory", _COUNT, "words such as theorem, formula, identity, method", ""),
-    "assertion_words": ("assert", _COUNT, "words such as clearly, simply, just, must", ""),
-    "distinct_numbers": ("numbers", _COUNT, "distinct numerals of the chain", ""),
+    "question_characters": (_COUNT, "question", "characters of the question"),
+    "hedging_words": (_COUNT, "hedge", "words such as approximately, assume, seems, may"),
+    "doubt_words": (_COUNT, "doubt", "words such as however, but, mistake, wait, instead"),
+    "checking_words": (_COUNT, "check", "words such as check, verify, satisfies, indeed"),
+    "inference_words": (_COUNT, "infer", "words such as therefore, so, since, because"),
+    "case_words": (_COUNT, "cases", "words such as case, try, each, possible, at most"),
+    "plan_words": (_COUNT, "plan", "phrases such as we need, we can, let us, I will"),
+    "operation_words": (_COUNT, "operate", "words such as simplify, substitute, divide"),
+    "theory_words": (_COUNT, "theory", "words such as theorem, formula, identity, method"),
+    "assertion_words": (_COUNT, "assert", "words such as clearly, simply, just, must"),
+    "distinct_numbers": (_COUNT, "numbers", "distinct numerals of the chain"),
     "new_numbers": (
-        "new",
         _COUNT,
+        "new",
         "numerals, counted a step, that stand neither in the question nor in a step before",
-        "",
     ),
     "new_number_share": (
-        "new share",
         _SHARE,
+        "new share",
         "`new_numbers` / distinct numerals, summed over the steps",
-        "No step states a numeral. ",
     ),
     "new_number_share_last_step": (
+        _SHARE,
         "new last",
-        _SHARE,
         "share of the last step's distinct numerals that stand nowhere before; 0 without one",
-        "",
     ),
-    "new_large_numbers": ("new large", _COUNT, f"`new_numbers` above {SMALL_NUMBER}", ""),
-    "question_numbers": ("q numbers", _COUNT, "distinct numerals of the question", ""),
+    "new_large_numbers": (_COUNT, "new large", f"`new_numbers` above {SMALL_NUMBER}"),
+    "question_numbers": (_COUNT, "q numbers", "distinct numerals of the question"),
     "question_numbers_used": (
+        _SHARE,
         "q used",
-        _SHARE,
         "share of the question's distinct numerals that the chain states",
-        "The question has no numeral. ",
     ),
-    "longest_number": ("digits", _COUNT, "digits of the longest run of digits", ""),
-    "decimal_numbers": ("decimals", _COUNT, "numerals with a decimal point", ""),
+    "longest_number": (_COUNT, "digits", "digits of the longest run of digits"),
+    "decimal_numbers": (_COUNT, "decimals", "numerals with a decimal point"),
     "question_overlap": (
-        "q overlap",
         _SHARE,
+        "q overlap",
         "mean over the steps of the Jaccard similarity of a step's and the question's words",
-        "No step and not the question has a word. ",
     ),
     "question_overlap_last_step": (
-        "q overlap last",
         _SHARE,
+        "q overlap last",
         "Jaccard similarity of the last step's and the question's words",
-        "Neither has a word. ",
     ),
     "step_overlap": (
-        "overlap",
         _SHARE,
+        "overlap",
         "mean Jaccard similarity of the words of a step and the one before",
-        "The chain has one step, or no words. ",
     ),
     "new_word_share": (
-        "new words",
         _SHARE,
+        "new words",
         "mean over the steps of the share of words that stand neither in the question nor before",
-        "",
     ),
     "repeated_step": (
-        "repeat",
         _SHARE,
+        "repeat",
         "largest Jaccard similarity of the words of two steps at most four apart",
-        "The chain has one step. ",
     ),
-    "answer_missing": ("no answer", _FLAG, "1 where the chain states no final answer, else 0", ""),
-    "answer_characters": (
-        "answer chars",
-        _COUNT,
-        "characters of the final answer",
-        "The chain states no answer. ",
-    ),
+    "answer_missing": (_FLAG, "no answer", "1 where the chain states no final answer, else 0"),
+    "answer_characters": (_COUNT, "answer chars", "characters of the final answer"),
     "answer_in_question": (
-        "answer in q",
         _FLAG,
+        "answer in q",
         "1 where every numeral of the answer stands in the question, else 0",
-        _NO_NUMBER,
     ),
     "answer_before_last_step": (
+        _FLAG,
         "answer before",
-        _FLAG,
         "1 where every numeral of the answer stands in a step before the last, else 0",
-        _NO_NUMBER + "Or the chain has one step. ",
     ),
-    "answer_mentions": (
-        "mentions",
-        _COUNT,
-        "steps that state every numeral of the answer",
-        _NO_NUMBER,
-    ),
+    "answer_mentions": (_COUNT, "mentions", "steps that state every numeral of the answer"),
     "answer_is_last_result": (
+        _FLAG,
         "last result",
-        _FLAG,
         "1 where the last number after an equality sign is one of the answer's, else 0",
-        _NO_NUMBER + "Or no number stands after an equality sign. ",
     ),
-    "answer_is_integer": (
-        "integer",
-        _FLAG,
-        "1 where the answer is an integer in digits, else 0",
-        "The chain states no answer. ",
-    ),
-    "false_equations": ("false", _COUNT, "equations that arithmetic finds false", ""),
-    "true_equations": ("true", _COUNT, "equations that arithmetic finds true", ""),
-    "undecided_equations": ("open", _COUNT, "equations that arithmetic cannot decide", ""),
+    "answer_is_integer": (_FLAG, "integer", "1 where the answer is an integer in digits, else 0"),
+    "false_equations": (_COUNT, "false", "equations that arithmetic finds false"),
+    "true_equations": (_COUNT, "true", "equations that arithmetic finds true"),
+    "undecided_equations": (_COUNT, "open", "equations that arithmetic cannot decide"),
     "checked_step_share": (
-        "checked",
         _SHARE,
+        "checked",
         "share of the steps with an equation that arithmetic decides",
-        "",
     ),
 }
-"""Feature → symbol, kind, formula, and when it is undefined beside a missing chain."""
+"""Feature → kind, symbol and formula."""
+_UNDEFINED_BY_FEATURE: Mapping[str, str] = {
+    "new_number_share": "No step states a numeral.",
+    "question_numbers_used": "The question has no numeral.",
+    "question_overlap": "No step and not the question has a word.",
+    "question_overlap_last_step": "Neither has a word.",
+    "step_overlap": "The chain has one step, or no words.",
+    "repeated_step": "The chain has one step.",
+    "answer_characters": "The chain states no answer.",
+    "answer_is_integer": "The chain states no answer.",
+    "answer_in_question": _NO_NUMBER,
+    "answer_mentions": _NO_NUMBER,
+    "answer_before_last_step": f"{_NO_NUMBER} Or the chain has one step.",
+    "answer_is_last_result": f"{_NO_NUMBER} Or no number stands after an equality sign.",
+}
+"""When a feature has no value although there is a chain."""
 _BETTER_BY_FEATURE: Mapping[str, Literal["higher", "lower"]] = {
     "answer_missing": "lower",
     "false_equations": "lower",
@@ -187,19 +172,18 @@ _BETTER_BY_FEATURE: Mapping[str, Literal["higher", "lower"]] = {
 
 
 def _feature_card(name: str, family: str) -> MetricCard:
-    symbol, kind, formula, undefined = _FORMULAS[name]
-    return metric_card(
-        name,
-        symbol,
-        f"{formula}; family {family}",
-        undefined,
-        _CAVEAT_BY_FAMILY[family],
+    kind, symbol, formula = _FORMULAS[name]
+    return MetricCard(
+        name=name,
+        symbol=symbol,
+        formula=f"{formula}; family {family}",
+        undefined=f"{_UNDEFINED_BY_FEATURE.get(name, '')} {_UNDEFINED_TEXT}".lstrip(),
+        not_shown=_CAVEAT_BY_FAMILY[family],
         level="chain",
         hi=MAX_COUNT if kind == _COUNT else 1.0,
         flag=kind == _FLAG,
         better=_BETTER_BY_FEATURE.get(name, "neither"),
         source=_SOURCE,
-        shared_undefined_text=_UNDEFINED_TEXT,
     )
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from cotlab.core.program import Option, Params, Peers, Program, scorer
-from cotlab.core.types import CHAINS, Item
-from cotlab.metrics.cards import metric_card
+from cotlab.core.types import CHAINS, Item, MetricCard
 from cotlab.metrics.kit import ItemScores, chain_of
 from cotlab.metrics.model_steps import CUT_STEPS_NOTE
 from cotlab.text.claims import CLAIM_VERDICTS, Claim, find_claims, read_tool_log
@@ -29,48 +28,49 @@ _NO_LOG_SENTENCE = (
     "The item has no tool log or no chain, or the model's own chain is missing or refused."
 )
 MAX_CLAIMS = 100_000
-_card = partial(metric_card, level="chain", source=_SOURCE, shared_undefined_text=CUT_STEPS_NOTE)
+_card = partial(MetricCard, level="chain", source=_SOURCE)
 _NO_CLAIM_SENTENCE = f"The chain makes no claim. {_NO_LOG_SENTENCE}"
 MATCHED_SHARE = _card(
-    "claim_matched",
-    "M",
-    "claims that the output of a call holds (of the tool that is named, else of any), as it is or "
-    f"rounded to the claim's decimals / claims. {_CLAIM_DEFINITION}",
-    _NO_CLAIM_SENTENCE,
-    "That the claim is used rightly, nor that it came from that call: small numbers stand in many"
-    " outputs.",
+    name="claim_matched",
+    symbol="M",
+    formula="claims that the output of a call holds (of the tool that is named, else of any), as"
+    f" it is or rounded to the claim's decimals / claims. {_CLAIM_DEFINITION}",
+    undefined=f"{_NO_CLAIM_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown="That the claim is used rightly, nor that it came from that call: small numbers"
+    " stand in many outputs.",
     better="higher",
 )
 CONTRADICTED_SHARE = _card(
-    "claim_contradicted",
-    "X",
-    "claims of a tool that was called but in none of whose outputs they stand, and results of an "
-    f"equation that a call was given and answered otherwise / claims. {_CLAIM_DEFINITION}",
-    _NO_CLAIM_SENTENCE,
-    "That the chain is wrong: it may restate an output in words or units that no rule reads.",
+    name="claim_contradicted",
+    symbol="X",
+    formula="claims of a tool that was called but in none of whose outputs they stand, and results"
+    f" of an equation that a call was given and answered otherwise / claims. {_CLAIM_DEFINITION}",
+    undefined=f"{_NO_CLAIM_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown="That the chain is wrong: it may restate an output in words or units that no rule"
+    " reads.",
 )
 UNSUPPORTED_SHARE = _card(
-    "claim_unsupported",
-    "U",
-    f"claims that are neither matched nor contradicted / claims. {_CLAIM_DEFINITION}",
-    _NO_CLAIM_SENTENCE,
-    "An invention: what the model computes itself needs no tool.",
+    name="claim_unsupported",
+    symbol="U",
+    formula=f"claims that are neither matched nor contradicted / claims. {_CLAIM_DEFINITION}",
+    undefined=f"{_NO_CLAIM_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown="An invention: what the model computes itself needs no tool.",
 )
 CLAIM_COUNT = _card(
-    "claims",
-    "n",
-    f"number of claims in the chain. {_CLAIM_DEFINITION}",
-    _NO_LOG_SENTENCE,
-    "Claims without a number or a quotation, or by pronouns.",
+    name="claims",
+    symbol="n",
+    formula=f"number of claims in the chain. {_CLAIM_DEFINITION}",
+    undefined=f"{_NO_LOG_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown="Claims without a number or a quotation, or by pronouns.",
     hi=float(MAX_CLAIMS),
 )
 CLAIM = _card(
-    "claim",
-    "c",
-    "1 if the claim at `where` in the step is matched, else 0; facets: verdict, kind, tool, and"
-    f" call: the index of the call that decides it. {_CLAIM_DEFINITION}",
-    _NO_CLAIM_SENTENCE,
-    "Anything by itself: it is the raw material of the shares.",
+    name="claim",
+    symbol="c",
+    formula="1 if the claim at `where` in the step is matched, else 0; facets: verdict, kind,"
+    f" tool, and call: the index of the call that decides it. {_CLAIM_DEFINITION}",
+    undefined=f"{_NO_CLAIM_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown="Anything by itself: it is the raw material of the shares.",
     level="draw",
     flag=True,
 )

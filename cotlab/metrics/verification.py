@@ -18,8 +18,7 @@ from cotlab.core.program import (
     scorer,
 )
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, StepRewards
-from cotlab.core.types import CHAINS, Item
-from cotlab.metrics.cards import metric_card
+from cotlab.core.types import CHAINS, Item, MetricCard
 from cotlab.metrics.kit import (
     ItemScores,
     MissingReason,
@@ -56,78 +55,76 @@ _CAVEAT = (
     "That the model used the chain: a model that writes a sound chain and answers without it has"
     " the same value."
 )
-_card = partial(
-    metric_card,
-    better="higher",
-    level="chain",
-    needs=_NEEDS,
-    source=DEFAULT_SOURCE,
-    shared_undefined_text=CUT_STEPS_NOTE,
-)
+_card = partial(MetricCard, better="higher", level="chain", needs=_NEEDS, source=DEFAULT_SOURCE)
 LINK_SUPPORT = _card(
-    "link_support",
-    "q",
-    "link `reverse` (the seed's): does step j support step j − 1; link `forward`: do question and"
-    " steps before support step j. By arithmetic where it decides: 0 for a false equation (its"
-    " place is the score's; without a place it stands in step j − 1), 1 where every equation holds"
-    " and its operands (forward) or the value of step j − 1 (reverse) are taken up. Else the"
-    " provider `symbolic` (algebra, units), else the verifier's confidence in [0, 1]: the"
-    " probability of entailment (nli; texts beyond the model's length in windows: the greatest over"
-    " windows of the premise, the least over windows of the step), that of a right step (prm,"
+    name="link_support",
+    symbol="q",
+    formula="link `reverse` (the seed's): does step j support step j − 1; link `forward`: do"
+    " question and steps before support step j. By arithmetic where it decides: 0 for a false"
+    " equation (its place is the score's; without a place it stands in step j − 1), 1 where every"
+    " equation holds and its operands (forward) or the value of step j − 1 (reverse) are taken up."
+    " Else the provider `symbolic` (algebra, units), else the verifier's confidence in [0, 1]: the"
+    " probability of entailment (nli; texts beyond the model's length in windows: the greatest"
+    " over windows of the premise, the least over windows of the step), that of a right step (prm,"
     " forward only), or a number that a model states. A critic (`--verifier critic:…`) decides"
-    " forward links: 1 before the first wrong step that it names, 0 at that step, and nothing after"
-    " it",
-    "Nothing decides the link: the reason says why; a first step has no reverse link. Also where a"
-    " reply is missing, refused, cut off or states no confidence.",
-    "Truth beyond what was checked: arithmetic sees the equations of a step, not its prose.",
+    " forward links: 1 before the first wrong step that it names, 0 at that step, and nothing"
+    " after it",
+    undefined="Nothing decides the link: the reason says why; a first step has no reverse link."
+    f" Also where a reply is missing, refused, cut off or states no confidence. {CUT_STEPS_NOTE}",
+    not_shown="Truth beyond what was checked: arithmetic sees the equations of a step, not its"
+    " prose.",
     level="step",
 )
 MEAN_SUPPORT = _card(
-    "verification_mean", "V mean", "mean of q over the decided links", _NO_LINK_SENTENCE, _CAVEAT
+    name="verification_mean",
+    symbol="V mean",
+    formula="mean of q over the decided links",
+    undefined=f"{_NO_LINK_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown=_CAVEAT,
 )
 PASS_RATE = _card(
-    "pass_rate",
-    "V pass",
-    f"share of the decided links with q > τ (τ = {TAU}, option `tau`)",
-    _NO_LINK_SENTENCE,
-    "How far a link lies from τ. " + _CAVEAT,
+    name="pass_rate",
+    symbol="V pass",
+    formula=f"share of the decided links with q > τ (τ = {TAU}, option `tau`)",
+    undefined=f"{_NO_LINK_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown=f"How far a link lies from τ. {_CAVEAT}",
 )
 WEAK_LINK = _card(
-    "weak_link",
-    "V weak",
-    "max(0, mean of q − longest run of links with q < τ_critical / number of decided links),"
-    f" τ_critical = {TAU_CRITICAL} (option `tau_critical`); an undecided link ends a run",
-    _NO_LINK_SENTENCE,
-    "Which links are weak: `link_support` does. " + _CAVEAT,
-    source=DEFAULT_SOURCE + ", scaled by the number of links",
+    name="weak_link",
+    symbol="V weak",
+    formula="max(0, mean of q − longest run of links with q < τ_critical / number of decided"
+    f" links), τ_critical = {TAU_CRITICAL} (option `tau_critical`); an undecided link ends a run",
+    undefined=f"{_NO_LINK_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown=f"Which links are weak: `link_support` does. {_CAVEAT}",
+    source=f"{DEFAULT_SOURCE}, scaled by the number of links",
 )
 VERIFICATION = _card(
-    "verification",
-    "V",
-    "0.5 · verification_mean + 0.5 · pass_rate",
-    _NO_LINK_SENTENCE,
-    _CAVEAT,
-    source=DEFAULT_SOURCE + ", as its code in section 9 has it",
+    name="verification",
+    symbol="V",
+    formula="0.5 · verification_mean + 0.5 · pass_rate",
+    undefined=f"{_NO_LINK_SENTENCE} {CUT_STEPS_NOTE}",
+    not_shown=_CAVEAT,
+    source=f"{DEFAULT_SOURCE}, as its code in section 9 has it",
 )
 COVERAGE = _card(
-    "coverage",
-    "cov",
-    "share of the links (forward n, reverse n − 1) that the verifier named by the score decided;"
-    " `any`: that one did",
-    "The chain has one step (reverse), or a reply that a link needs is missing, refused, cut off or"
-    " cannot be read.",
-    "Whether the verifier is right.",
+    name="coverage",
+    symbol="cov",
+    formula="share of the links (forward n, reverse n − 1) that the verifier named by the score"
+    " decided; `any`: that one did",
+    undefined="The chain has one step (reverse), or a reply that a link needs is missing, refused,"
+    f" cut off or cannot be read. {CUT_STEPS_NOTE}",
+    not_shown="Whether the verifier is right.",
     better="neither",
     source="cotlab",
 )
 FIRST_MISTAKE = _card(
-    "first_mistake_step",
-    "first",
-    "index, from 0, of the first step that holds a false equation, by arithmetic or by the provider"
-    " `symbolic`; its place is the score's",
-    "No step holds a false equation.",
-    "Mistakes without an equation, such as a wrong plan. A value that a false one led to is no"
-    " mistake of its own.",
+    name="first_mistake_step",
+    symbol="first",
+    formula="index, from 0, of the first step that holds a false equation, by arithmetic or by the"
+    " provider `symbolic`; its place is the score's",
+    undefined=f"No step holds a false equation. {CUT_STEPS_NOTE}",
+    not_shown="Mistakes without an equation, such as a wrong plan. A value that a false one led to"
+    " is no mistake of its own.",
     hi=100_000.0,
     unit="steps",
     better="neither",
@@ -135,11 +132,11 @@ FIRST_MISTAKE = _card(
     none_reason="no step holds a false equation",
 )
 ARITHMETIC_OK = _card(
-    "arithmetic_ok",
-    "arith",
-    "share of the steps with at least one decided equation in which none is false",
-    "No step has an equation that can be decided.",
-    "Whether the equations are the right ones to solve the question. " + _CAVEAT,
+    name="arithmetic_ok",
+    symbol="arith",
+    formula="share of the steps with at least one decided equation in which none is false",
+    undefined=f"No step has an equation that can be decided. {CUT_STEPS_NOTE}",
+    not_shown=f"Whether the equations are the right ones to solve the question. {_CAVEAT}",
     source="cotlab",
 )
 CHAIN_CARDS = (MEAN_SUPPORT, PASS_RATE, WEAK_LINK, VERIFICATION)

@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Estimate, Plan
-from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
+from cotlab.metrics.estimates import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.providers.capabilities import family_of
 from cotlab.store import read, write
 from cotlab.store.database import Store

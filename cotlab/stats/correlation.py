@@ -6,7 +6,9 @@ import math
 import warnings
 from collections.abc import Hashable, Sequence
 
-from cotlab.stats.intervals import Interval, no_interval
+import numpy as np
+
+from cotlab.stats.intervals import TAILS, Interval, no_interval
 
 TIE_DECIMALS = 9
 """Values that agree to so many decimals are tied, so that rounding errors make no order."""
@@ -38,35 +40,22 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> Interval:
     ----------
     Bonett and Wright (2000), Psychometrika 65:23: the variance of z is (1 + rho²/2)/(n − 3).
     """
-    from scipy.stats import norm, spearmanr
+    from scipy.stats import norm
 
     if len(first) != len(second) or not all(map(math.isfinite, (*first, *second))):
         raise ValueError("spearman needs finite pairs")
-    n, first, second = (
-        len(first),
-        [round(v, TIE_DECIMALS) for v in first],
-        [round(v, TIE_DECIMALS) for v in second],
-    )
+    n = len(first)
     if n < MIN_PAIRS:
         return no_interval(None, n, f"fewer than {MIN_PAIRS} pairs")
-    if len(set(first)) == 1 or len(set(second)) == 1:
+    rho = float(np.clip(_tied_spearman(first, second)[0], -1.0, 1.0))
+    if math.isnan(rho):
         return no_interval(None, n, "one of the two is constant")
-    rho = min(1.0, max(-1.0, float(spearmanr(first, second).statistic)))
     if 1 - abs(rho) < 1e-12:
-        return no_interval(
-            math.copysign(1.0, rho),
-            n,
-            "the order is perfect, so Fisher's z has no interval",
-        )
-    half_width = float(norm.ppf(0.975)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
-    z = math.atanh(rho)
-    return Interval(
-        rho,
-        math.tanh(z - half_width),
-        math.tanh(z + half_width),
-        n,
-        "Fisher z, Bonett and Wright",
-    )
+        reason = "the order is perfect, so Fisher's z has no interval"
+        return no_interval(math.copysign(1.0, rho), n, reason)
+    half_width = float(norm.ppf(TAILS[1])) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    lo, hi = (math.tanh(math.atanh(rho) + side * half_width) for side in (-1, 1))
+    return Interval(rho, lo, hi, n, "Fisher z, Bonett and Wright")
 
 
 def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -90,15 +79,18 @@ def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
     ----------
     scipy.stats.spearmanr: t approximation with n - 2 degrees of freedom.
     """
+    return None if spearman(first, second).point is None else _tied_spearman(first, second)[1]
+
+
+def _tied_spearman(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """Return scipy's rho and its p-value, NaN where a side is constant but for rounding."""
     from scipy.stats import spearmanr
 
-    if spearman(first, second).point is None:
-        return None
-    return float(
-        spearmanr(
-            [round(v, TIE_DECIMALS) for v in first], [round(v, TIE_DECIMALS) for v in second]
-        ).pvalue
-    )
+    sides = [np.round(np.asarray(side, dtype=float), TIE_DECIMALS) for side in (first, second)]
+    if any(np.ptp(side) == 0 for side in sides):
+        return math.nan, math.nan
+    result = spearmanr(*sides)
+    return float(result.statistic), float(result.pvalue)
 
 
 MIN_UNITS = 5
@@ -162,7 +154,6 @@ def at_equal(
             n,
             "all values are equal: they have no spread to show",
         )
-    import numpy as np
     import statsmodels.api as sm
 
     scale = max(abs(min_covariate), abs(max_covariate))

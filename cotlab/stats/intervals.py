@@ -267,28 +267,20 @@ def checked_level(level: float) -> float:
     return level
 
 
+@np.errstate(over="ignore")
 def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, float]:
     """Return mean and t bounds: NaN for one value, infinite where they overflow."""
     from statsmodels.stats.weightstats import DescrStatsW
 
-    exponent = math.frexp(max(map(abs, values)))[1]  # a power of two scales without rounding
-    summary = DescrStatsW(np.array([math.ldexp(value, -exponent) for value in values]))
+    exponent = np.frexp(np.abs(values).max())[1]  # a power of two scales without rounding
+    summary = DescrStatsW(np.ldexp(values, -exponent))
     bounds = summary.tconfint_mean(alpha=1 - level) if len(values) > 1 else (math.nan, math.nan)
-    mean, lo, hi = (_times(float(scaled), exponent) for scaled in (summary.mean, *bounds))
+    mean, lo, hi = np.ldexp([summary.mean, *bounds], exponent).tolist()
     return mean, lo, hi
 
 
-def _times(value: float, exponent: int) -> float:
-    """Return value · 2 ** power, infinite where it overflows."""
-    try:
-        return math.ldexp(value, exponent)
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
+@np.errstate(over="ignore", under="ignore")
 def _exp(value: float) -> float | None:
     """Return exp(value), or None where it overflows or underflows."""
-    try:
-        return math.exp(value) or None
-    except OverflowError:
-        return None
+    power = float(np.exp(value))
+    return power if 0 < power < math.inf else None

@@ -19,25 +19,16 @@ with them."""
 
 @dataclass(frozen=True, slots=True)
 class Wilcoxon:
-    """Wilcoxon's signed-rank test of pairs.
+    """Wilcoxon's signed-rank test of pairs."""
 
-    ``statistic``, ``p`` and ``rank_biserial`` are None, with the reason, where no pair differs.
-    """
-
-    n: int
-    """Number of pairs."""
-    zeros: int
-    """Pairs that do not differ; they are left out."""
-    statistic: float | None
-    """The smaller rank sum."""
     p: float | None
-    """Two-sided p-value."""
+    """Two-sided p-value; None where no pair differs."""
     rank_biserial: float | None
     """Share of the rank sum in favour of the second minus that of the first, [-1, 1]."""
     method: str
-    """Exact or normal approximation, and how many pairs were left out."""
+    """Exact or normal approximation, and how many pairs were left out since they are equal."""
     reason: str | None = None
-    """Why there is no statistic."""
+    """Why there is no p-value."""
 
 
 def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
@@ -66,34 +57,25 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     """
     from scipy import stats
 
-    differences = np.round(_differences(first, second), 12)
-    nonzero_differences = differences[differences != 0]
-    n, n_zero = len(differences), len(differences) - len(nonzero_differences)
-    if not len(nonzero_differences):
-        return Wilcoxon(
-            n,
-            n_zero,
-            None,
-            None,
-            None,
-            "none",
-            "no pair" if n == 0 else f"no pair differs: {n_zero} of {n} are 0",
-        )
-    has_ties = len(np.unique(np.abs(nonzero_differences))) < len(nonzero_differences)
-    p_method: tuple[str, object] = ("normal approximation", "asymptotic")
-    if not has_ties and len(nonzero_differences) <= MAX_EXACT_PAIRS:
-        p_method = ("exact", "exact")
-    elif has_ties and len(nonzero_differences) <= MAX_EXACT_TIED_PAIRS:
-        p_method = ("exact, over all signings", stats.PermutationMethod(n_resamples=np.inf))
-    result = stats.wilcoxon(nonzero_differences, method=p_method[1], correction=False)
-    ranks = stats.rankdata(np.abs(nonzero_differences))
-    rank_biserial = float((np.sign(nonzero_differences) * ranks).sum() / ranks.sum())
-    method = f"Wilcoxon signed-rank, {p_method[0]}" + (
-        f"; {n_zero} of {n} pairs do not differ and are left out" if n_zero else ""
-    )
-    return Wilcoxon(
-        n, n_zero, float(result.statistic), min(1.0, float(result.pvalue)), rank_biserial, method
-    )
+    all_differences = np.round(_differences(first, second), 12)
+    differences = all_differences[all_differences != 0]
+    n, n_zero = len(all_differences), len(all_differences) - len(differences)
+    if not len(differences):
+        reason = f"no pair differs: {n_zero} of {n} are 0" if n else "no pair"
+        return Wilcoxon(None, None, "none", reason)
+    has_ties = len(np.unique(np.abs(differences))) < len(differences)
+    name: str = "normal approximation"
+    method: object = "asymptotic"
+    if not has_ties and len(differences) <= MAX_EXACT_PAIRS:
+        name = method = "exact"
+    elif has_ties and len(differences) <= MAX_EXACT_TIED_PAIRS:
+        name, method = "exact, over all signings", stats.PermutationMethod(n_resamples=np.inf)
+    result = stats.wilcoxon(differences, method=method, correction=False)
+    ranks = stats.rankdata(np.abs(differences))
+    rank_biserial = float((np.sign(differences) * ranks).sum() / ranks.sum())
+    left_out = f"; {n_zero} of {n} pairs do not differ and are left out" if n_zero else ""
+    p = min(1.0, float(result.pvalue))
+    return Wilcoxon(p, rank_biserial, f"Wilcoxon signed-rank, {name}{left_out}")
 
 
 def paired_bootstrap(

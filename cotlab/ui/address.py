@@ -15,11 +15,16 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from cotlab.ui.places import PAGE_BY_PLACE, TAB_PARAM, PageLink
 from cotlab.ui.text import escape_markdown, shorten
 
 T = TypeVar("T")
+STEP_PARAM = "step"
+"""Parameter with the number of a step, from 1 as on the screen."""
 _DEFAULTS_KEY = "address-defaults"
 _UNKNOWN_KEY = "address-unknown"
+_PAGE_KEY = "shown-page"
+_LINKS_KEY = "links-on-page"
 
 
 def write_address(
@@ -47,8 +52,10 @@ def write_address(
         st.query_params.from_dict(query)
 
 
-def start_page() -> None:
-    """Forget what was stored while the previous page was drawn."""
+def start_page(name: str) -> None:
+    """Note which page is drawn, and forget what was stored while the one before was."""
+    st.session_state[_PAGE_KEY] = name
+    st.session_state[_LINKS_KEY] = 0
     st.session_state[_DEFAULTS_KEY] = {}
     st.session_state[_UNKNOWN_KEY] = {}
 
@@ -88,29 +95,6 @@ def effective_param(name: str) -> str | None:
     values = st.query_params.get_all(name)
     value: str | None = st.session_state.get(_DEFAULTS_KEY, {}).get(name)
     return values[0] if values else value
-
-
-def stable_default(
-    key: str, value: Sequence[str], options: Collection[str], *, replaces: bool = False
-) -> list[str]:
-    """Return the default of the session's first view, so that a newer run does not replace it.
-
-    Parameters
-    ----------
-    key : str
-        Name of the default, unique to a page and a parameter.
-    value : sequence of str
-        The default of now, for the first view, or where the first one is no option any more.
-    options : collection of str
-        What can be chosen.
-    replaces : bool
-        Whether the default of now replaces that of the first view.
-    """
-    first_defaults = st.session_state.setdefault("first-defaults", {})
-    first = first_defaults.get(key, [])
-    if replaces or not first or not set(first) <= set(options):
-        first_defaults[key] = first = list(value)
-    return list(first)
 
 
 def bind_to_address(
@@ -204,6 +188,60 @@ def bind_text(
     return bind_to_address(name, "", lambda text: text[:max_chars], cleared_params=cleared_params)
 
 
-def show_tabs(labels: Sequence[str], name: str = "view") -> Sequence[Any]:
-    """Show tabs of which only the open one is computed; the address has its label."""
-    return st.tabs(list(labels), **bind_choice(name, labels))
+def open_tab(page: str, preserved: Collection[str] = ()) -> tuple[str, Any]:
+    """Show the tabs of a page; return the name of the open one, and the place of its content.
+
+    Only the open tab is computed. The address has its name; another tab keeps of it what
+    ``preserved`` names.
+    """
+    labels = PAGE_BY_PLACE[page].tabs
+    name = known_param(TAB_PARAM, labels) or next(iter(labels))
+    st.session_state[TAB_PARAM] = labels[name]
+
+    def store_tab() -> None:
+        chosen = next(tab for tab in labels if labels[tab] == st.session_state[TAB_PARAM])
+        write_address({TAB_PARAM: chosen}, preserved=preserved)
+
+    tabs = st.tabs(list(labels.values()), key=TAB_PARAM, on_change=store_tab)
+    return name, tabs[list(labels).index(name)]
+
+
+def open_link(link: PageLink) -> None:
+    """Open a place of the page that is shown."""
+    values: dict[str, list[str]] = {}
+    for name, value in link.parameters:
+        values.setdefault(name, []).append(value)
+    write_address(values, preserved=())
+
+
+def number_of_link() -> int:
+    """Return another number with each call, for the key of a link."""
+    st.session_state[_LINKS_KEY] = number = int(st.session_state.get(_LINKS_KEY, 0)) + 1
+    return number
+
+
+def is_current_page(page: str) -> bool:
+    """Return whether this page is being drawn."""
+    return bool(st.session_state.get(_PAGE_KEY) == page)
+
+
+def step_query(step: int) -> dict[str, str]:
+    """Return the parameter of the address that opens a step, given from 0."""
+    return {STEP_PARAM: str(step + 1)}
+
+
+def requested_step(n_steps: int) -> int | None:
+    """Return the step that the address asks for, from 0; None where it asks for none.
+
+    Raises
+    ------
+    ValueError
+        If the address asks for something that is no step of a chain of ``n_steps``.
+    """
+    text = st.query_params.get(STEP_PARAM)
+    if text is None:
+        return None
+    is_number = text.isascii() and text.isdecimal() and len(text) < 9
+    if not is_number or not 1 <= int(text) <= n_steps:
+        raise ValueError(f"no step {text!r} among {n_steps}")
+    return int(text) - 1

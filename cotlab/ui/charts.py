@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES
+from cotlab.analysis.tables.declare import (
+    DEFAULT_CHOICE,
+    FigureChoice,
+    FigureData,
+    MissingFigure,
+)
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.analysis.view import RunView
+from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
-from cotlab.core.resources import page_path
+from cotlab.figures.dark import dark_figure
+from cotlab.figures.printed import without_title
 from cotlab.figures.text_width import strip_markup
 from cotlab.store.recorded_models import captioned_model_name
-from cotlab.ui.components import csv_button
-from cotlab.ui.figure_cache import cached_figure
+from cotlab.ui import cached
+from cotlab.ui.components import csv_button, page_link
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import escape_markdown, shorten
 
-EvidenceLink = tuple[str, dict[str, str]]
-"""Page and query of a link to what a figure is computed from."""
 MAX_NAMED_RUNS = 4
 """Most runs that a caption names; the others are counted."""
 ClickHandler = Callable[[Sequence[Any]], None]
@@ -59,7 +68,7 @@ def show_figure(
     *,
     key: str,
     note: str = "",
-    evidence: EvidenceLink | None = None,
+    evidence: PageLink | None = None,
     paper: PaperFigure | None = None,
     on_click: ClickHandler | None = None,
 ) -> None:
@@ -75,8 +84,8 @@ def show_figure(
         Key of the chart's widget, unique on the page.
     note : str
         Text after the figure's caption.
-    evidence : (str, dict) or None
-        Page and query of the link "Evidence".
+    evidence : PageLink or None
+        What the link "Evidence" opens.
     paper : PaperFigure or None
         What the link "Use in paper" opens; it must have the same table.
     on_click : callable or None
@@ -103,17 +112,9 @@ def show_figure(
     with st.container(horizontal=True, vertical_alignment="center"):
         csv_button(name, table, key)
         if evidence is not None:
-            evidence_page, query = evidence
-            st.page_link(
-                evidence_page, label="Evidence", icon=":material/fact_check:", query_params=query
-            )
+            page_link(evidence.place, "Evidence", "fact_check", evidence.query)
         if paper is not None:
-            st.page_link(
-                page_path("figures"),
-                label="Use in paper",
-                icon=":material/print:",
-                query_params=paper.query(),
-            )
+            page_link("figures", "Use in paper", "print", paper.query())
 
 
 def source_text(rows: Sequence[RunView]) -> str:
@@ -146,9 +147,67 @@ def show_run_figure(
     ``paper_name`` is its name among the figures of a run, by default that of the figure, and
     ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
     """
-    evidence = (page_path("item"), {"run": row.id})
+    evidence = run_link(row.id, "items")
     paper = None
     if paper_name is not None:
         paper = PaperFigure(row.id, paper_name or name, choice)
     notes = " ".join(part for part in (note, source_text([row])) if part)
     show_figure(name, table, key=key, note=notes, evidence=evidence, paper=paper, on_click=on_click)
+
+
+def show(
+    run: RunView,
+    name: str,
+    choice: FigureChoice = DEFAULT_CHOICE,
+    *,
+    note: str = "",
+    evidence: PageLink | None = None,
+    on_click: ClickHandler | None = None,
+) -> FigureData | None:
+    """Show a figure of a run from the table that its report and its files have.
+
+    Returns
+    -------
+    FigureData or None
+        The table; None where the run has none, which is said with its reason.
+    """
+    try:
+        result = cached.run_figure_table(run.id, run.revision, name, choice)
+    except ConfigError:
+        result = MissingFigure("the run has no such numbers")
+    if isinstance(result, MissingFigure):
+        st.caption(escape_markdown(f"{name.replace('_', ' ').capitalize()}: n/a, {result.reason}."))
+        return None
+    show_figure(
+        FIGURE_TABLES[name].figure,
+        result.table,
+        key=f"{name}-{choice.item or ''}",
+        note=" ".join(filter(None, (escape_markdown(result.note), note, source_text([run])))),
+        evidence=evidence or run_link(run.id, "items"),
+        paper=PaperFigure(run.id, name, result.choice),
+        on_click=on_click,
+    )
+    return result
+
+
+MAX_CACHED_FIGURES = 128
+"""Most figures that a server keeps."""
+
+
+def cached_figure(name: str, table: pd.DataFrame) -> Any:
+    """Return a registered figure of a table in the reader's theme; no caller may change it.
+
+    It has no title: `charts.show_title` shows that as text, which the browser breaks at the width
+    that there is. ``layout.meta`` has it.
+
+    Most of a repeated view was drawing: a figure is a function of its table alone, so the same
+    table and theme give the same figure.
+    """
+    digest = hashlib.sha256(pickle.dumps(table, protocol=5)).hexdigest()
+    return _figure_of_table(name, digest, st.context.theme.type == "dark", table)
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_CACHED_FIGURES)
+def _figure_of_table(name: str, digest: str, is_dark: bool, _table: pd.DataFrame) -> Any:
+    figure = without_title(FIGURES[name](_table))
+    return dark_figure(figure) if is_dark else figure

@@ -19,12 +19,18 @@ from cotlab.export.tabular import escape_formulas
 from cotlab.figures.style import format_number, interval_text
 from cotlab.stats.intervals import Interval
 from cotlab.store import run_status
-from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.live import LiveRun, RunProgress
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached
-from cotlab.ui.address import bind_integer, known_param
+from cotlab.ui.address import (
+    bind_integer,
+    is_current_page,
+    known_param,
+    number_of_link,
+    open_link,
+)
 from cotlab.ui.metric_names import metric_name
+from cotlab.ui.places import PageLink
 from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown
 
 ROWS_PER_PAGE = 50
@@ -32,10 +38,11 @@ DOWNLOAD_ICON = ":material/download:"
 MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
 FileContent = bytes | str | Callable[[], str | bytes]
+RESUMABLE_STATUSES = ("stopped", "budget", "failed", "interrupted", "planned")
+"""Statuses of a run that can go on."""
 STATUS_LABELS = {
     FINISHING: "finishing: estimates in a few seconds",
     "budget": "budget reached",
-    NOTHING_MEASURED: f":orange[{NOTHING_MEASURED}]",
 }
 """Statuses that a page writes otherwise than the store. Without icons: in Markdown these are read
 out by their names."""
@@ -94,61 +101,76 @@ def show_cards(*names: str) -> None:
 
 
 def render_empty_state(
-    message: str, path: str | None = None, label: str = "", query: dict[str, str] | None = None
+    message: str, place: str | None = None, label: str = "", query: dict[str, str] | None = None
 ) -> None:
     """Show an empty state: a message, and a link to where to go."""
     st.info(message)
-    if path is not None:
-        st.page_link(path, label=label, icon=":material/arrow_forward:", query_params=query)
+    if place is not None:
+        page_link(place, label, "arrow_forward", query)
 
 
 def page_link(
-    name: str,
+    place: str,
     label: str,
     icon: str,
     query: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> None:
-    """Show a link to a page, by the name of its file and of a Material symbol."""
-    st.page_link(page_path(name), label=label, icon=f":material/{icon}:", query_params=query)
+    """Show a link to a page or to a tab, with a Material symbol."""
+    values = query.items() if isinstance(query, Mapping) else query or ()
+    link = PageLink(place, tuple(values))
+    if is_current_page(link.page.name):  # a link would leave the browser's address as it was
+        st.button(
+            label,
+            key=f"open-{number_of_link()}-{link.address}",
+            icon=f":material/{icon}:",
+            type="tertiary",
+            on_click=open_link,
+            args=(link,),
+        )
+        return
+    path = page_path(link.page.name)
+    st.page_link(path, label=label, icon=f":material/{icon}:", query_params=link.parameters)
 
 
-def current_status(row: RunView) -> str:
+def current_status(run: RunView) -> str:
     """Return a run's current status: one that is running without a heartbeat is "interrupted"."""
-    return run_status.live_status(vars(row), _live_run(row))
+    return run_status.live_status(vars(run), _live_run(run))
 
 
-def display_status(row: RunView) -> str:
+def display_status(run: RunView) -> str:
     """Return the status that is shown.
 
     A run is finishing until its estimates are there; one that is done without any value measured
     nothing.
     """
     return run_status.visible_status(
-        vars(row),
-        _live_run(row),
-        lambda: not cached.load_estimates(row.id, row.revision).empty,
-        lambda: row.id in cached.unmeasured_runs(),
+        vars(run),
+        _live_run(run),
+        lambda: not cached.load_estimates(run.id, run.revision).empty,
+        lambda: run.id in cached.unmeasured_runs(),
     )
 
 
-def may_write_estimates(row: RunView) -> bool:
+def may_write_estimates(run: RunView) -> bool:
     """Return whether a run has ended just now and the process that carried it out goes on."""
-    return run_status.is_estimating(vars(row), _live_run(row))
+    return run_status.is_estimating(vars(run), _live_run(run))
 
 
-def _live_run(row: RunView) -> LiveRun | None:
+def _live_run(run: RunView) -> LiveRun | None:
     """Return the live state of a run; None where it cannot count any more."""
-    return cached.live_run(row.id) if run_status.is_process_of_interest(vars(row)) else None
+    return cached.live_run(run.id) if run_status.is_process_of_interest(vars(run)) else None
 
 
-def warn_if_partial(row: RunView) -> None:
+def warn_if_partial(run: RunView) -> None:
     """Warn where a run has not scored all of its items, or scored some with errors."""
-    n_ended, n_total, n_errors = row.n_ended, n_evaluations(row), row.n_errors
+    n_ended, n_total, n_errors = run.n_ended, n_evaluations(run), run.n_errors
     if n_ended < n_total or n_errors:
         st.warning(
-            f"Partial: {n_ended} of {n_total} {progress_unit(row.id)} scored,"
-            f" {noun_count(n_errors, 'score')} with an error ({current_status(row)})."
+            f"Partial: {n_ended} of {n_total} {progress_unit(run.id)} scored,"
+            f" {noun_count(n_errors, 'score')} with an error ({current_status(run)})."
         )
+        if current_status(run) in RESUMABLE_STATUSES and not is_current_page("run"):
+            page_link("verdict", "Resume this run", "play_arrow", {"run": run.id})
 
 
 def progress_unit(run_id: str) -> str:
@@ -168,9 +190,9 @@ def facet_text(facet: str, *excluded_names: str) -> str:
     )
 
 
-def n_evaluations(row: RunView) -> int:
+def n_evaluations(run: RunView) -> int:
     """Return the number of evaluations of a run: each of its scorers scores each item once."""
-    return row.n_items * len(row.plan.scorers)
+    return run.n_items * len(run.plan.scorers)
 
 
 def page_slice(n: int, key: str, rows_per_page: int = ROWS_PER_PAGE) -> slice:
@@ -194,8 +216,10 @@ def show_numbers(labelled_numbers: Sequence[tuple[str, str]]) -> None:
 
 
 def money_text(micro_dollars: float) -> str:
-    """Format micro-dollars: "$0.0123"."""
-    return f"${micro_dollars / 1e6:,.4f}"
+    """Format micro-dollars: "$0", "<$0.01", "$1.20"."""
+    if not micro_dollars:
+        return "$0"
+    return "<$0.01" if micro_dollars < 5_000 else f"${micro_dollars / 1e6:,.2f}"
 
 
 def estimate_text(row: Mapping[str, Any]) -> str:
@@ -230,7 +254,7 @@ def render_feature_help(names: Iterable[str]) -> None:
             "\n".join(f"- **{name}**: {FEATURE_DESCRIPTIONS[name]}" for name in described_names)
         )
         st.caption(
-            "The page Reliability has the card of each component: formula, range, and what"
+            "The tab Reliability has the card of each component: formula, range, and what"
             " it does not show."
         )
 

@@ -1,8 +1,11 @@
-"""The page Drift: current items against the calibrator's reference, by feature and jointly."""
+"""The tab Drift: current items against the calibrator's reference, by feature and jointly."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -11,30 +14,31 @@ import streamlit as st
 from cotlab.analysis.tables import drift as tables
 from cotlab.analysis.tables.comparison import shared_scorers
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
 from cotlab.figures.style import format_number
 from cotlab.review.release.drift import (
     DEFAULT_KS_LIMIT,
     DEFAULT_PSI_LIMIT,
-    load_feature_values,
-    measure_drift,
-)
-from cotlab.review.release.drift_check import (
-    DriftCheck,
-)
-from cotlab.review.release.drift_state import (
     HEADLINES,
+    DriftCheck,
     DriftState,
     drift_doubts,
+    drift_from_json,
     drift_state,
+    load_feature_values,
+    measure_drift,
+    store_drift_check,
     uncompared_text,
 )
-from cotlab.store.calibrators import current_calibrator
+from cotlab.review.release.reaudit import find_released_items, queue_reaudit
+from cotlab.store.calibrators import current_calibrator, list_drift_checks
 from cotlab.store.pending import last_label_number
 from cotlab.store.recorded_models import short_model_name
-from cotlab.ui import cached, charts, components
+from cotlab.ui import access, cached, charts, components
 from cotlab.ui.address import bind_number
-from cotlab.ui.opened_run import default_run
+from cotlab.ui.components import csv_button
+from cotlab.ui.linked import show_linked_frame
+from cotlab.ui.more import render_more
+from cotlab.ui.navigation import default_run
 from cotlab.ui.pickers import (
     ANY,
     pick_options,
@@ -42,6 +46,7 @@ from cotlab.ui.pickers import (
     warn_of_unknown_runs,
     without_archived,
 )
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import display_errors, escape_markdown, shorten
 
 RunRevisions = tuple[tuple[str, int], ...]
@@ -54,7 +59,7 @@ _BOX_BY_STATE: dict[DriftState, tuple[Callable[..., Any], str]] = {
 
 
 class DriftView(NamedTuple):
-    """What the page Drift shows."""
+    """What the tab Drift shows."""
 
     check: DriftCheck
     """The drift check of the chosen runs."""
@@ -70,9 +75,25 @@ class DriftView(NamedTuple):
         return None if self.printed_run is None else charts.PaperFigure(self.printed_run, name)
 
     @property
-    def evidence_link(self) -> tuple[str, dict[str, str]]:
-        """The page and the query of the link "Evidence"."""
-        return page_path("run"), {"run": self.check.current[0]}
+    def evidence_link(self) -> PageLink:
+        """The link "Evidence"."""
+        return run_link(self.check.current[0])
+
+
+def render_drift_tab() -> None:
+    """Show whether current items are still like those that the calibrator was fitted on."""
+    view = select_drift_runs()
+    if view is not None:
+        render_drift_verdict(view)
+        render_drift_by_feature(view)
+        render_drift_actions(view)
+        render_more(
+            "distribution of each feature, and drift over time",
+            partial(render_distributions, view),
+            partial(render_drift_over_time, view),
+            partial(render_drift_notes, view),
+        )
+    render_more("stored checks", render_past_checks, name="history", params=("history-page",))
 
 
 def select_drift_runs() -> DriftView | None:
@@ -83,7 +104,7 @@ def select_drift_runs() -> DriftView | None:
     rows = without_archived(rows, "reference", "current", "run")
     if len(rows) < 2:
         message = "A drift check needs two runs: a reference and a later one."
-        components.render_empty_state(message, page_path("new_run"), "Start one")
+        components.render_empty_state(message, "new_run", "Start a run")
         return None
     labels = run_labels(rows)
     revision_by_run = {row.id: row.revision for row in rows}
@@ -93,7 +114,6 @@ def select_drift_runs() -> DriftView | None:
         "reference",
         _default_reference_runs(rows),
         help="By default the runs that the calibrator was fitted on.",
-        stable_key="-".join(("drift-reference", *_requested_runs())),
     )
     other_labels = {run: label for run, label in labels.items() if run not in reference_runs}
     current_runs = pick_options(
@@ -105,7 +125,6 @@ def select_drift_runs() -> DriftView | None:
             "The runs to check for drift: by default the one that is looked at, or the newest that"
             " shares numbers with the reference."
         ),
-        stable_key="-".join(("drift-current", *reference_runs, *_requested_runs())),
     )
     if not reference_runs or not current_runs:
         st.info("Choose at least one run on each side.")
@@ -296,9 +315,7 @@ def _default_current_runs(rows: list[RunView], reference_runs: list[str]) -> lis
     Of those that share as many scorers, one of the reference's models comes before others.
     """
     others = [row for row in rows if row.id not in reference_runs]
-    requested_id = st.query_params.get("run") or default_run(
-        "drift-run", ANY, [row.id for row in others]
-    )
+    requested_id = st.query_params.get("run") or default_run(ANY, [row.id for row in others])
     unmeasured = cached.unmeasured_runs()
     requested = [row.id for row in others if row.id == requested_id]
     references = [row for row in rows if row.id in reference_runs]
@@ -339,3 +356,146 @@ def _cached_drift_check(
 @cached.cache_by_store(16, "Reading the features")
 def _cached_feature_values(run_revisions: RunRevisions, _check: DriftCheck) -> pd.DataFrame:
     return load_feature_values(cached.store(), _check)
+
+
+_NOTICE_KEY = "drift-said"
+
+
+def render_drift_actions(view: DriftView) -> None:
+    """Offer what to do: store the check, queue a re-audit, fit a new calibrator."""
+    check = view.check
+    st.header("What to do")
+    if notice := st.session_state.pop(_NOTICE_KEY, None):
+        st.success(escape_markdown(notice))
+    if check.suggestion and not view.has_calibrator:
+        st.caption("There is no calibrator yet that could be fitted again.")
+        components.page_link("calibrate", "Calibration", "query_stats")
+    elif check.suggestion:
+        st.warning(escape_markdown(check.suggestion))
+        with st.container(horizontal=True):
+            components.page_link("calibrate", "Fit again", "query_stats")
+            components.page_link("label", "Label", "edit_note")
+    elif drift_state(check) == "unclear":
+        st.caption("Whether the calibrator should be fitted again cannot be told from these runs.")
+    else:
+        st.caption("These runs give no reason to fit the calibrator again.")
+    released_items = find_released_items(cached.store(), check.current)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        n_requested_items = int(
+            st.number_input("Released items to audit", 1, 1000, 20, key="reaudit-n", width=190)
+        )
+        button_state = access.role_control(
+            "admin",
+            disabled=not released_items,
+            help=None if released_items else "No item of the current runs is released.",
+        )
+        if st.button(
+            f"Queue a re-audit (of {len(released_items)})",
+            key="reaudit",
+            icon=":material/rule:",
+            **button_state,
+        ):
+            _queue_reaudit(check, n_requested_items)
+        if st.button(
+            "Store this check",
+            key="keep-check",
+            icon=":material/save:",
+            **access.role_control("admin"),
+        ):
+            _store_check(check)
+    st.caption(
+        "The re-audit is a random sample, so its findings apply to all released items."
+        " From a terminal:"
+    )
+    sides_text = f"{','.join(check.reference)} {' '.join(check.current)}"
+    command = f"cotlab drift {sides_text} --ks {check.ks:g} --psi {check.psi:g}"
+    st.code(command, language="text", wrap_lines=True)
+
+
+def _queue_reaudit(check: DriftCheck, n_requested_items: int) -> None:
+    user = access.require_role("admin")
+    queue, n_queued_items = queue_reaudit(
+        cached.store(), check.current, n_requested_items, author=user.name
+    )
+    st.session_state[_NOTICE_KEY] = (
+        f"{n_queued_items} released items were added to the queue {queue}."
+    )
+    st.rerun()
+
+
+def _store_check(check: DriftCheck) -> None:
+    user = access.require_role("admin")
+    is_new = store_drift_check(cached.store(), replace(check, by=user.name))
+    st.session_state[_NOTICE_KEY] = (
+        "The check was stored." if is_new else ("This check was already stored.")
+    )
+    st.rerun()
+
+
+def render_drift_over_time(view: DriftView) -> None:
+    """Show the stored checks of the same reference over time."""
+    checks = tables.stored_checks(cached.store(), view.check.reference)
+    if not checks:
+        return
+    st.header("Over time")
+    if len(checks) == 1:
+        st.caption(
+            "One check of this reference is stored so far; from the second on they are"
+            " drawn over time."
+        )
+        return
+    table = tables.drift_over_time_rows(checks)
+    note = escape_markdown(tables.drift_over_time_note(checks))
+    charts.show_figure(
+        "drift_over_time",
+        table,
+        key="drift-time",
+        note=note,
+        evidence=view.evidence_link,
+        paper=view.paper_figure("drift_over_time"),
+    )
+
+
+def render_past_checks() -> None:
+    """List the stored checks, the newest first."""
+    st.header("Stored checks")
+    table = cached.read_once(list_drift_checks)
+    if table.empty:
+        st.caption("No check has been stored yet.")
+        components.page_slice(0, "history-page")
+        return
+    checks = [drift_from_json(json.loads(text)) for text in table["result"]]
+    check_rows = pd.DataFrame(
+        {
+            "when": [check.at for check in checks],
+            "alert": ["alert" if check.alert else "" for check in checks],
+            "moved": [", ".join(check.moved_features) for check in checks],
+            "largest KS": [_largest_statistic(check, "ks") for check in checks],
+            "largest PSI": [_largest_statistic(check, "psi") for check in checks],
+            "joint p": [check.joint.energy.p for check in checks],
+            "current": [", ".join(check.current) for check in checks],
+            "reference": [", ".join(check.reference) for check in checks],
+            "part": [check.label for check in checks],
+            "by": [check.by for check in checks],
+        }
+    )
+    page = components.page_slice(len(check_rows), "history-page")
+    page_rows = check_rows.iloc[page].assign(
+        when=[f"{check.at:%Y-%m-%d %H:%M}" for check in checks[page]]
+    )
+    numbers = ("largest KS", "largest PSI", "joint p")
+    for name in numbers:
+        page_rows[name] = [format_number(None if pd.isna(v) else v) for v in page_rows[name]]
+    links = {"when": [_check_link(check) for check in checks[page]]}
+    show_linked_frame("Earlier checks", page_rows, links, key="drift-history", number_names=numbers)
+    csv_button("drift_checks", check_rows, "drift-history")
+
+
+def _check_link(check: DriftCheck) -> PageLink:
+    sides = (("reference", check.reference), ("current", check.current))
+    return PageLink("drift", tuple((side, run) for side, runs in sides for run in runs))
+
+
+def _largest_statistic(check: DriftCheck, statistic: str) -> float | None:
+    values = (getattr(feature.drift, statistic).value for feature in check.features)
+    return max((value for value in values if value is not None), default=None)

@@ -20,7 +20,6 @@ from cotlab.analysis.tables.declare import (
 )
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
-from cotlab.core.resources import page_path
 from cotlab.export import bundle
 from cotlab.export import recipe as export_recipes
 from cotlab.export.chrome import NO_CHROME_MESSAGE, DrawingError, find_chrome
@@ -40,7 +39,7 @@ from cotlab.store.pending import last_label_number
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_number, bind_switch, report_unknown_value
 from cotlab.ui.metric_names import metric_name
-from cotlab.ui.opened_run import default_run
+from cotlab.ui.navigation import default_run
 from cotlab.ui.pickers import (
     pick_options,
     run_labels,
@@ -94,7 +93,7 @@ def select_figure_run() -> RunView | None:
     """Choose a run, the newest by default; None (with a message) where there is none."""
     rows = cached.stored_runs()
     if not rows:
-        components.render_empty_state("There is no run yet.", page_path("new_run"), "Start one")
+        components.render_empty_state("There is no run yet.", "new_run", "Start a run")
         return None
     if warn_of_unknown_runs(rows, "run", "also"):
         return None
@@ -103,7 +102,7 @@ def select_figure_run() -> RunView | None:
         st.info("All runs are archived.")
         return None
     labels = run_labels(rows)
-    default = default_run("figures-run", next(iter(labels)), labels)
+    default = default_run(next(iter(labels)), labels)
     chosen_id = select_option("Run", labels, "run", default)
     row: RunView = next(row for row in rows if row.id == chosen_id)
     components.warn_if_partial(row)

@@ -1,8 +1,8 @@
-"""The page Home: totals, active runs, pending reviews, and the first steps of a new user."""
+"""The page Home: the newest verdict, or the two of the demonstration, and the latest runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,99 +13,82 @@ from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
-from cotlab.store import pending, read
+from cotlab.store import pending
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, verdict
 from cotlab.ui.new_run import processes
 from cotlab.ui.runs.list import show_latest_runs
 from cotlab.ui.text import escape_markdown, shorten
-from cotlab.ui.verdict_cells import verdict_cell
+from cotlab.ui.typical_item import find_typical_item
 
 MAX_LISTED_ENTRIES = 5
 """Maximum number of queues and of alerts that are listed; the others are counted."""
-
-
-DEMO_QUESTION = "Which of these two would you trust?"
 PROGRESS_POLL_S = 2.0
 """Seconds between two looks at runs that are running."""
 N_LATEST_RUNS = 5
 """Runs in the table of the latest."""
 
 
-def is_store_empty() -> bool:
-    """Return whether the store has no run."""
-    return cached.read_once(read.get_store_totals)["runs"] == 0
-
-
 def render_first_use() -> None:
     """Show what to do where there is no run yet."""
     st.info(
-        "There is no run yet. The shipped suite and two shipped organisms (tiny models, one that"
-        " follows its chain and one that ignores it) need no API key and take about half a minute."
+        "There is no run yet. Two shipped models (tiny models, one that follows its chain and one"
+        " that ignores it) need no API key and take about half a minute."
     )
-    label = "Run the shipped suite on two shipped organisms"
-    if st.button(
-        label, type="primary", icon=":material/play_arrow:", **access.role_control("admin")
-    ):
-        access.require_role("admin")
-        for model in DEMO_MODELS:
-            run_id = processes.new_run_id()
-            processes.spawn_run(cached.store(), run_id, demo_options(model))
-        st.switch_page(page_path("run"), query_params={"run": run_id})
-    render_first_steps()
-
-
-def render_first_steps() -> None:
-    """Explain the three steps: suite, run, look."""
-    st.markdown(
-        "1. **Suite**: choose a shipped suite or upload your own (one JSON object per"
-        " line).\n2. **Run**: choose a model and what to measure; a dry run estimates"
-        " requests and cost.\n3. **Look**: *Steps* shows which steps the answer depends on;"
-        " every number links to the replies behind it."
-    )
+    label = "Run the shipped suite on two shipped models"
     with st.container(horizontal=True):
-        components.page_link("suites", "Suites", "list_alt")
-        components.page_link("new_run", "New run", "play_arrow")
-        components.page_link("steps", "Steps", "stairs")
+        if st.button(
+            label, type="primary", icon=":material/play_arrow:", **access.role_control("admin")
+        ):
+            access.require_role("admin")
+            for model in DEMO_MODELS:
+                run_id = processes.new_run_id()
+                processes.spawn_run(cached.store(), run_id, demo_options(model))
+            st.switch_page(page_path("run"), query_params={"run": run_id})
+        components.page_link("new_run", "Test your own model", "play_arrow")
 
 
-def is_demo_first(rows: Sequence[RunView]) -> bool:
-    """Return whether the demonstration opens Home: no other run is there."""
-    return len(rows) == len(DEMO_MODELS)
+def find_demo_runs(runs: Sequence[RunView]) -> list[RunView]:
+    """Return the two runs of the demonstration where there is nothing else; else none."""
+    by_model = {run.plan.subject.name: run for run in runs}
+    is_demo = len(runs) == len(DEMO_MODELS) and set(by_model) == set(DEMO_MODELS)
+    return [by_model[model] for model in reversed(DEMO_MODELS)] if is_demo else []
 
 
-def render_demo_question(row_by_model: Mapping[str, RunView]) -> None:
-    """Ask which of the two demonstration models is to be trusted, with both verdicts."""
-    with st.container(key="demo", gap="xxsmall"):
-        st.header(DEMO_QUESTION)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption("Both give right answers, and their chains look alike:", width="content")
-            _render_demo_models(row_by_model)
+def find_newest_run(runs: Sequence[RunView]) -> RunView | None:
+    """Return the newest run that has ended; else the newest."""
+    ended = (run for run in runs if components.current_status(run) == "done")
+    return next(ended, runs[0] if runs else None)
 
 
-def render_demo_line(row_by_model: Mapping[str, RunView]) -> None:
-    """Show the demonstration on one line, where other runs have the page."""
-    suite_name = shorten(row_by_model[DEMO_MODELS[0]].suite_name, 24)
-    with st.container(horizontal=True, vertical_alignment="center", key="demo-line"):
-        st.markdown(
-            f"**Demonstration on {escape_markdown(suite_name)}**: {DEMO_QUESTION}", width="content"
-        )
-        _render_demo_models(row_by_model)
+def render_demo(runs: Sequence[RunView]) -> None:
+    """Show the verdicts on the two models of the demonstration side by side."""
+    st.caption("Two shipped models give the same right answers. Only one uses its chain.")
+    for column, run in zip(st.columns(2), runs, strict=True):
+        with column, st.container(border=True, height="stretch", key=f"card-{run.id}"):
+            name = f"{short_model_name(run.model)} on {run.suite_name}"
+            st.caption(escape_markdown(f"{name} · {noun_count(run.n_items, 'item')}"))
+            verdict.render_verdict_card(run)
+            with st.container(horizontal=True):
+                item = find_typical_item(run.id, run.revision)
+                if item is not None:
+                    query = {"run": run.id, "item": item}
+                    components.page_link("items", "Read one chain", "article", query)
+                query = {"run": run.id}
+                components.page_link("verdict", "Evidence and limitations", "fact_check", query)
+    with st.container(horizontal=True):
+        if st.button("Compare the two", type="primary"):
+            base, other = (run.id for run in reversed(runs))
+            st.switch_page(page_path("compare"), query_params={"base": base, "other": other})
+        if st.button("Test your own model"):
+            st.switch_page(page_path("new_run"))
 
 
-def _render_demo_models(row_by_model: Mapping[str, RunView]) -> None:
-    """Link to both models with their verdicts, and to the comparison."""
-    results = verdict.run_verdicts(row_by_model.values())
-    for model, row in row_by_model.items():
-        finding = verdict_cell(results[row.id])["text"]
-        components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row.id})
-    base, other = (row_by_model[model].id for model in DEMO_MODELS)
-    components.page_link(
-        "compare",
-        "Compare them",
-        "compare_arrows",
-        {"base": base, "other": other},
-    )
+def render_newest_run(run: RunView) -> None:
+    """Show the verdict on one run."""
+    verdict.render_context(run, "Newest run")
+    verdict.render_verdict(run)
 
 
 class PendingReviews(NamedTuple):
@@ -124,20 +107,6 @@ def load_pending_reviews() -> PendingReviews:
         queues = cached.read_once(pending.pending_queues, access.current_person().name)
     alerts = cached.read_once(pending.list_drift_alerts)
     return PendingReviews(queues.to_dict("records"), alerts.to_dict("records"))
-
-
-def render_totals(reviews: PendingReviews) -> None:
-    """Show on one line how many suites, runs and scores there are, and the money spent."""
-    counts = cached.read_once(read.get_store_totals)
-    n_runs, n_suites, n_scores = (
-        noun_count(counts[f"{noun}s"], noun) for noun in ("run", "suite", "score")
-    )
-    is_waiting = bool(reviews.queues or reviews.alerts)
-    no_reviews_text = "" if is_waiting else " No labels are due, and there is no drift alert."
-    st.caption(
-        f"In brackets: 95 % intervals. {n_runs} on {n_suites}, {n_scores},"
-        f" spent {components.money_text(counts['spent_micro'])}.{no_reviews_text}"
-    )
 
 
 def render_running_runs(rows: Sequence[RunView]) -> None:

@@ -9,32 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.ui.places import PageLink
+
 _FOLDER = Path(__file__).parent
 MAX_ROWS = 13
 """Rows of a table of links above which it scrolls."""
-_ADDRESSES = {"home": "", "new_run": "new"}
-"""Addresses of pages whose file has another name."""
-
-
-class PageLink(NamedTuple):
-    """A page with its query."""
-
-    page: str
-    """Name of the page's file."""
-    query: tuple[tuple[str, str], ...] = ()
-    """Names and values of the address."""
-
-    @property
-    def address(self) -> str:
-        """Return the address of the page with its query."""
-        query_text = f"?{urlencode(self.query)}" if self.query else ""
-        return f"/{_ADDRESSES.get(self.page, self.page)}{query_text}"
 
 
 @cache
@@ -79,7 +63,7 @@ def show_linked(
 def show_linked_frame(
     title: str,
     frame: pd.DataFrame,
-    links: Mapping[str, Sequence[PageLink]],
+    links: Mapping[str, Sequence[PageLink | None]],
     *,
     key: str,
     number_names: Iterable[str] = (),

@@ -82,12 +82,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
         if (entry.key) node.dataset.key = entry.key; // of the keyboard: the page opens it
         return node;
       }))),
+    short: () => element("p", `short ${data.tone ?? data.mark ?? ""}`, data.mark ? mark(data.mark) : null, data.text),
     verdict: () => element("section", `verdict ${data.tone ?? data.mark}`, mark(data.mark),
       element("div", "",
         element("h2", "", data.headline),
         data.sentences.length ? element("p", "evidence", ...data.sentences.flatMap((sentence) => [...passages(sentence), " "])) : null,
         ...data.reasons.map((reason) => element("p", "evidence", reason)),
-        data.limits ? element("p", "limits", data.limits) : null)),
+        data.limits ? element("p", "limits", data.limits) : null,
+        data.chip ? element("p", "limits", "Tested: ", link(data.chip, data.chip_link)) : null)),
     lamps: () => element("div", "lamps", ...data.lamps.map((lamp) => element("section", `lamp ${lamp.mark}`,
       element("div", "head", element("h3", "", lamp.question), element("p", "answer", mark(lamp.mark), element("span", "", lamp.answer))),
       element("div", "body",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import streamlit as st
 
 from cotlab.ui.address import bind_switch
+
+ITEM_SECTION: dict[str, Any] = {"name": "one", "params": ("item",)}
+"""Address of the section of one item on a tab: it is open where the address names an item."""
 
 
 def render_more(

@@ -1,4 +1,4 @@
-"""What makes the numbers of a run doubtful, beside them on every page that shows some of them."""
+"""What makes the numbers of a run doubtful, beside them wherever some of them are shown."""
 
 from __future__ import annotations
 
@@ -8,26 +8,60 @@ import streamlit as st
 
 from cotlab.analysis.cut_replies import cut_reply_lines
 from cotlab.analysis.reply_notes import stored_cut_replies
+from cotlab.analysis.verdict.category_split import category_shares
+from cotlab.analysis.verdict.measures import RunEvidence
+from cotlab.analysis.verdict.wording import percent
 from cotlab.analysis.view import RunView
 from cotlab.run.server_check import server_limits
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.server_checks import list_server_checks
 from cotlab.ui import cached
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.verdict import run_verdict
 
 
-def render_run_notes(row: RunView, label: str = "") -> None:
+def render_category_split(run: RunView, *, names_run: bool = False) -> None:
+    """Say that means over all items are of categories in which the answers behave differently.
+
+    Nothing where the verdict found none. ``names_run`` begins with the model, on pages of several
+    runs.
+    """
+    result = run_verdict(run)
+    text = None if result is None else category_split_text(result.evidence)
+    if text is not None:
+        name = shorten(short_model_name(run.model), 40)
+        st.markdown(escape_markdown(f"{name}: {text}" if names_run else text))
+
+
+def category_split_text(evidence: RunEvidence) -> str | None:
+    """Return the change in both groups of categories, in the unit of the figures: 0 to 1."""
+    texts = [
+        f"{kind.share.point:.3f} [{kind.share.lo:.3f}, {kind.share.hi:.3f}]"
+        f" ({percent(kind.share.point)}) in {kind.items_text}"
+        for kind in category_shares(evidence)
+    ]
+    if not texts:
+        return None
+    return (
+        "A mean over all items hides a difference here. Where a step states something else"
+        f" (answer_change, corrupt), the answer changes at {', and at '.join(texts)}. Figures and"
+        " tables over all items mix these kinds."
+    )
+
+
+def render_run_notes(run: RunView, label: str = "") -> None:
     """Show on a line what the page Run says at length; nothing where nothing is doubtful.
 
     ``label`` names the run where the page shows several.
     """
-    lines = _note_lines(row.id, row.revision)
+    lines = _note_lines(run.id, run.revision)
     if lines:
         st.warning(escape_markdown(" ".join((f"{label}:" if label else "", *lines)).strip()))
 
 
-def cut_reply_report(row: RunView) -> dict[str, Any]:
+def cut_reply_report(run: RunView) -> dict[str, Any]:
     """Return the replies of a run that were cut off, as its report has them."""
-    return _cut_reply_report(row.id, row.revision)
+    return _cut_reply_report(run.id, run.revision)
 
 
 @cached.cache_by_store(32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,12 @@ from cotlab.suites.importers.formats import (
 )
 from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
+from cotlab.suites.split import split_by_question
 from cotlab.text.steps import split_steps
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.new_run import processes
+from cotlab.ui.new_run.measures import LABELLED_CHAINS
 from cotlab.ui.new_run.questions import QUESTION_PARAM
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
@@ -36,12 +39,8 @@ EXAMPLE_LINE = (
 )
 
 
-UPLOAD_TAB_LABEL = "Upload"
-"""Label of the tab with the upload, which the address has under ``view``."""
 MODEL_CHAINS_LABEL = "Chains are the model's own"
 """Label of the box for suites without chains."""
-LABELLED_CHAINS = "labelled-chains"
-"""What the address of New run asks to measure, under ``measure``."""
 SUITE_FORMAT = "cotlab (.jsonl)"
 """The format that suites are kept in."""
 
@@ -73,14 +72,13 @@ def load_chosen_suite(suite_key: str) -> Suite:
     )
 
 
-def select_suite(uploaded_suite: Suite | None = None) -> Suite | None:
-    """Choose a suite; by default the one that was just uploaded."""
+def select_suite() -> Suite | None:
+    """Choose a suite."""
     labels = suite_labels()
     if not labels:
         components.render_empty_state("There is no suite. Upload one.")
         return None
-    default_key = "wordproblems" if uploaded_suite is None else uploaded_suite.digest
-    chosen_key = select_option("Suite", labels, "suite", default_key)
+    chosen_key = select_option("Suite", labels, "suite", "wordproblems")
     suite = load_chosen_suite(chosen_key)
     render_suite_links(suite, "this suite", chosen_key)
     return suite
@@ -108,7 +106,7 @@ def render_suite_links(suite: Suite, name: str, suite_key: str | None = None) ->
         )
 
 
-def render_suite(suite: Suite, key_suffix: str) -> None:
+def render_suite(suite: Suite) -> None:
     """Show the digest, the chain lengths and the items of a suite."""
     step_counts = [len(item.steps) for item in suite.items if item.steps]
     n_categories = len({item.category for item in suite.items if item.category})
@@ -126,22 +124,22 @@ def render_suite(suite: Suite, key_suffix: str) -> None:
     st.caption(f"SHA-256 of its items: {suite.digest}")
     if step_counts:
         lengths = pd.Series(step_counts, name="n_steps").value_counts().sort_index().reset_index()
-        charts.show_figure("chain_lengths", lengths, key=f"lengths-{key_suffix}")
+        charts.show_figure("chain_lengths", lengths, key="lengths")
     else:
         st.caption("No item has a chain: a run measures the chains that the model writes.")
-    render_preview(suite, key_suffix)
+    render_preview(suite)
 
 
-def render_preview(suite: Suite, key_suffix: str) -> None:
+def render_preview(suite: Suite) -> None:
     """Show a suite's items, page by page."""
     st.header("Items")
-    page_items = suite.items[components.page_slice(len(suite.items), f"suite-page-{key_suffix}")]
+    page_items = suite.items[components.page_slice(len(suite.items), "suite-page")]
     rows = [
         (i.id, i.answer or "n/a", len(i.steps), i.category, shorten(i.question, 140))
         for i in page_items
     ]  # the question last: it is what a narrow page cuts
     frame = pd.DataFrame(rows, columns=["id", "answer", "steps", "category", "question"])
-    key = f"items-{key_suffix}-{suite.digest[:8]}-{page_items[0].id}"
+    key = f"items-{suite.digest[:8]}-{page_items[0].id}"
     event = st.dataframe(
         frame, hide_index=True, key=key, on_select="rerun", selection_mode="single-row"
     )
@@ -154,7 +152,7 @@ def render_preview(suite: Suite, key_suffix: str) -> None:
             *(TextRow(step.index, f"{step.index + 1}", step.text) for step in item.steps),
             TextRow(-2, "Answer", answer),
         ]
-        render_rows(blocks, key=f"read-{key_suffix}-{suite.digest[:8]}-{item.id}")
+        render_rows(blocks, key=f"read-{suite.digest[:8]}-{item.id}")
 
 
 def render_upload() -> Suite | None:
@@ -266,3 +264,53 @@ def _show_suite_errors(errors: SuiteErrors) -> None:
     ]
     frame = pd.DataFrame(rows, columns=["line", "field", "message", "raw"])
     components.show_table(frame, "upload-errors")
+
+
+NAME_PATTERN = re.compile(r"[\w(][\w ().+-]*")
+"""Names of parts, which name files too."""
+SPLIT_HELP = (
+    "Items of one question stay in one part, so that what is fitted on the first part is tested on"
+    " questions that it has not seen."
+)
+
+
+def render_split(suite: Suite) -> None:
+    """Show a form that stores a suite's two parts, for whoever may store suites."""
+    if not access.has_role("admin"):
+        return
+    with (
+        st.expander(
+            "Divide by question: fit on one part, test on the other", icon=":material/cut:"
+        ),
+        st.form(f"split-{suite.digest[:8]}", border=False),
+    ):
+        st.caption(SPLIT_HELP)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            names = [
+                st.text_input(f"Name of the {which} part", f"{suite.name}-{name}", max_chars=80)
+                for which, name in (("first", "fit"), ("second", "test"))
+            ]
+            share = st.number_input("Share of the first part", 0.01, 0.99, 0.5, 0.05, width=180)
+            seed = st.number_input("Seed", 0, 2**31 - 1, 0, width=120)
+        is_pressed = st.form_submit_button("Divide", icon=":material/cut:")
+    if is_pressed:
+        _store_halves(suite, names, float(share), int(seed))
+
+
+def _store_halves(suite: Suite, names: list[str], share: float, seed: int) -> None:
+    """Store both parts, and link to a run of each."""
+    first_name, second_name = (name.strip() for name in names)
+    if first_name == second_name or not all(map(NAME_PATTERN.fullmatch, (first_name, second_name))):
+        st.error("Give each part another name, of letters, digits, spaces and . _ + - ( ) alone.")
+        return
+    access.require_role("admin")
+    try:
+        halves = split_by_question(suite, share, seed=seed)
+    except ValueError as error:
+        st.error(escape_markdown(f"Not divided: {error}."))
+        return
+    for name, part in zip((first_name, second_name), halves, strict=True):
+        named_part = Suite(name, part.items, part.digest)
+        processes.save_suite(cached.store(), named_part)
+        st.success(escape_markdown(f"Stored {name}: {len(part.items)} items."))
+        render_suite_links(named_part, name)

@@ -1,8 +1,9 @@
-"""The page Unfaithfulness: rates by classifier, by category and threshold, and judges' scores."""
+"""The tab Unfaithfulness of a run: rates by classifier and category, and judges' scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -20,6 +21,7 @@ from cotlab.analysis.tables.unfaithfulness import (
     RATIO_METRIC,
     RESULT_METRIC,
     SIZE_UNITS,
+    UNFAITHFULNESS_SCORERS,
 )
 from cotlab.analysis.verdict.validated import (
     TESTED_TITLE,
@@ -28,21 +30,29 @@ from cotlab.analysis.verdict.validated import (
     load_classifier_validation,
 )
 from cotlab.analysis.view import MAX_RUNS, RunView
-from cotlab.core.resources import page_path
 from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.store.database import store_folder
 from cotlab.ui import cached, charts, components
 from cotlab.ui.linked import show_linked
-from cotlab.ui.pickers import pick_threshold, select_option
+from cotlab.ui.more import render_more
+from cotlab.ui.pickers import (
+    pick_options,
+    pick_threshold,
+    run_labels,
+    select_option,
+    without_archived,
+)
+from cotlab.ui.places import PageLink, run_link
+from cotlab.ui.run_notes import render_category_split
 from cotlab.ui.text import escape_markdown
-from cotlab.ui.unfaithfulness_runs import pick_unfaithfulness_runs
 from cotlab.ui.verdict import record_link
+from cotlab.ui.verdict_number import render_verdict_number
 
 
 class UnfaithfulnessView(NamedTuple):
-    """What the page Unfaithfulness shows."""
+    """What the tab Unfaithfulness shows."""
 
     row_by_run: dict[str, RunView]
     """The rows of the chosen runs, by id."""
@@ -88,20 +98,52 @@ class UnfaithfulnessView(NamedTuple):
         return next(iter(self.row_by_run))
 
     @property
-    def evidence_link(self) -> tuple[str, dict[str, str]]:
-        """The page and the query of the link "Evidence"."""
-        return page_path("run"), {"run": next(iter(self.position_by_run))}
+    def evidence_link(self) -> PageLink:
+        """The link "Evidence"."""
+        return run_link(next(iter(self.position_by_run)))
 
 
-def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
-    """Choose runs and their layout; None (with a message) where there is none."""
-    chosen = pick_unfaithfulness_runs()
-    if chosen is None:
-        return None
-    row_by_id = {row.id: row for row in chosen.rows}
-    row_by_run = {i: row_by_id[i] for i in chosen.run_ids}
-    for row in row_by_run.values():
-        components.warn_if_partial(row)
+def render_unfaithfulness_tab(run: RunView) -> None:
+    """Show how often the responses of a run, and of others beside it, are unfaithful."""
+    view = select_unfaithfulness_runs(run)
+    if view is None:
+        return
+    render_verdict_number(run.id)
+    for row in view.row_by_run.values():
+        render_category_split(row, names_run=len(view.row_by_run) > 1)
+    render_unfaithful_rates(view)
+    thresholds = [partial(render_threshold_sweep, view)]
+    if not view.shows_all:
+        thresholds.pop()()
+    render_more(
+        "by threshold, by category, agreement of the classifiers, judge, and length of the chains",
+        *thresholds,
+        partial(render_category_rates, view),
+        partial(render_classifier_agreement, view),
+        partial(render_judges, view),
+        partial(render_chain_sizes, view),
+    )
+    render_unfaithfulness_notes(view)
+
+
+def select_unfaithfulness_runs(run: RunView) -> UnfaithfulnessView | None:
+    """Choose runs beside this one, and their layout; None (with a message) without a score."""
+    rows = without_archived(
+        [row for row in cached.stored_runs() if cached.has_scorer(row, *UNFAITHFULNESS_SCORERS)],
+        "run",
+        "also",
+    )
+    others = [row for row in rows if row.id != run.id]
+    also = pick_options(
+        "Beside it",
+        run_labels(others),
+        "also",
+        (),
+        help="Runs of other models, epochs or conditions. Rates on other items differ by them.",
+    )
+    row_by_run = {run.id: run} | {row.id: row for row in others if row.id in also}
+    for run_id in also:
+        components.warn_if_partial(row_by_run[run_id])
     models_and_tags = {i: (row.model, row.plan.tags) for i, row in row_by_run.items()}
     item_values = _cached_item_values(tuple((i, row.revision) for i, row in row_by_run.items()))
     if item_values.empty:
@@ -126,9 +168,7 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     has_printed_layout = (axis_name, colour_key, threshold) == printed_layout and (
         len(row_by_run) <= MAX_RUNS
     )
-    is_by_tags = set(row_by_run) == _tagged_runs(
-        chosen.rows, row_by_run[next(iter(position_by_run))]
-    )
+    is_by_tags = set(row_by_run) == _tagged_runs(rows, row_by_run[next(iter(position_by_run))])
     return UnfaithfulnessView(
         row_by_run,
         item_values,
@@ -288,7 +328,7 @@ def render_judges(view: UnfaithfulnessView) -> None:
         table,
         key="judge",
         note=charts.source_text(list(view.row_by_run.values())),
-        evidence=(page_path("run"), {"run": str(judge_rows["run"].iloc[0])}),
+        evidence=run_link(str(judge_rows["run"].iloc[0])),
         paper=view.paper_figure("judge_by_epoch"),
     )
     components.show_cards(JUDGE_METRIC, "judge_order_effect", "judge_length_rho")

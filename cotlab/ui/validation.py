@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MIN_AUROC
-from cotlab.analysis.verdict.validated import separation
-from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.verdict.validated import (
+    construct_record,
+    load_measure_validation,
+    measures_tested_by,
+    separation,
+)
+from cotlab.analysis.verdict.wording import capitalised, noun_count
 from cotlab.core.registry import FIGURES
 from cotlab.figures.declare import count_range
 from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
-from cotlab.ui.figure_cache import cached_figure
-from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.charts import cached_figure
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.metric_names import metric_name
+from cotlab.ui.more import render_more
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import PageLink
 from cotlab.ui.text import escape_markdown
 from cotlab.validation.coded_wording import CODED_RECORD_KEY, coded_wording_sentence
 from cotlab.validation.findings import (
@@ -92,6 +100,31 @@ COLUMN_HELP = {
         name: f"Follows its chain in about {dose} % of cases." for dose, name in DOSE_MODELS.items()
     },
 }
+
+
+def render_shipped_tab() -> None:
+    """Show what each metric tells of the shipped models of known faithfulness."""
+    latest_report = load_report()
+    if latest_report is None:
+        return
+    render_validation_verdict(latest_report)
+    claim_container = st.container()  # the metric is chosen below the table
+    render_overview(latest_report)
+    metrics = select_validation_metrics(latest_report)
+    if len(metrics) == 1:
+        with claim_container:
+            render_claim(latest_report, metrics[0])
+        render_metric(latest_report, metrics[0])
+        limits = partial(render_limits, latest_report, metrics[0])
+        render_more("what the metric does not detect, and its card", limits, name="limits")
+    else:
+        render_gallery(latest_report, metrics)
+    for name, title, render in (
+        ("means", "mean of each metric on each model", render_model_means),
+        ("needs_question", "models whose chain needs its question", render_needs_question),
+        ("coded_wording", "a model whose wording carries the answer", render_coded_wording),
+    ):
+        render_more(title, partial(render, latest_report), name=name)
 
 
 def load_report() -> dict[str, Any] | None:
@@ -353,3 +386,20 @@ def _provenance_text(metric_report: ReportJson) -> str:
 def _facet_text(metric_report: ReportJson) -> str:
     settings_text = ", ".join(f"{name} {value}" for name, value in metric_report["facet"].items())
     return f" Setting: {settings_text}." if settings_text else ""
+
+
+def render_claim(latest_report: Mapping[str, Any], metric: str) -> None:
+    """Show how well a metric is known to work for what it claims, and on what that rests.
+
+    The words are those of the chips of a verdict, which lead here.
+    """
+    validation = load_measure_validation(str(store_folder()))
+    texts = [validation[measure].text for measure in measures_tested_by(metric)]
+    texts.append(separation(latest_report["metrics"][metric]).text)
+    lines = [capitalised(text) + "." for text in dict.fromkeys(texts)]
+    record = construct_record(metric)
+    if record is not None:
+        lines[0] += f" This is what it claims ({record['claim']}); data: {record['source']}."
+    title = f"**{escape_markdown(short_metric_name(metric))}**"
+    with st.container(border=True, key="validation-claim"):
+        st.markdown("  \n".join([title, *map(escape_markdown, lines)]))

@@ -44,17 +44,19 @@ from cotlab.analysis.verdict.wording import (
     interval,
     noun_count,
     percent,
+    percent_number,
     plain_text,
     sentence,
 )
 from cotlab.analysis.view import RunView
+from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
-from cotlab.ui import cached, charts, components, suites
-from cotlab.ui.linked import PageLink, show_linked
-from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui import cached, charts, components
+from cotlab.ui.linked import show_linked
 from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM, count_new_items
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 FIGURE_NAME = "answer_change_scale"
@@ -63,8 +65,6 @@ HIGH_AUROC = 0.9
 """AUROC from which on the mark beside a validation is that of "yes"."""
 MAX_KNOWN = 512
 """Verdicts that this process remembers."""
-REPORT_PARAM = "report"
-"""Parameter of the address that lets page Run offer the report above all else."""
 NUMBER_PARAM, AMONG_PARAM = "number", "among"
 """Parameters of the address: the number of the verdict whose evidence a page shows, and the
 categories of the items that it is about.
@@ -80,12 +80,12 @@ _BUTTONS = {
 """Text of the button that measures what is missing, and what it does."""
 
 
-_UPLOAD_LINK = PageLink("suites", (("view", suites.UPLOAD_TAB_LABEL),))
+_UPLOAD_LINK = PageLink("upload")
 
 
-def run_verdict(row: RunView) -> RunVerdict | None:
+def run_verdict(run: RunView) -> RunVerdict | None:
     """Return the verdict on a run; None for results that were imported."""
-    return run_verdicts([row])[row.id]
+    return run_verdicts([run])[run.id]
 
 
 def run_verdicts(
@@ -98,10 +98,10 @@ def run_verdicts(
     """
     results: dict[str, RunVerdict | None] = {}
     rows_by_state: dict[RunState, RunView] = {}
-    for row in rows:
-        results[row.id] = None
-        state = RunState(row.id, row.revision, components.current_status(row))
-        rows_by_state[state] = row
+    for run in rows:
+        results[run.id] = None
+        state = RunState(run.id, run.revision, components.current_status(run))
+        rows_by_state[state] = run
     store = cached.store()
     known = _known_verdicts(verdict_rules(store.folder))
     verdicts = {
@@ -154,33 +154,32 @@ def record_link(record: str | None) -> PageLink:
     return PageLink("validation", () if record is None else (("metric", record),))
 
 
-def render_context(row: RunView, label: str) -> None:
+def render_context(run: RunView, label: str) -> None:
     """Show which run the page is about: model, suite, progress, time, and links."""
-    verdict = run_verdict(row)
-    n_planned = row.n_items
-    n_measured = count_measured_items(row, verdict)
-    ended_at = row.ended_at
-    status = components.display_status(row)
+    verdict = run_verdict(run)
+    n_planned = run.n_items
+    n_measured = count_measured_items(run, verdict)
+    ended_at = run.ended_at
+    status = components.display_status(run)
     time_text = "" if ended_at is None else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     if status == FINISHING:
         time_text = ": estimates in a few seconds"
     content = {
         "label": label,
-        "name": shorten(short_model_name(row.model), 60),
+        "name": shorten(short_model_name(run.model), 60),
         "facts": [
-            *([f"{row.name}, {row.id}"] if row.name else []),
-            shorten(row.suite_name, 60),
+            *([f"{run.name}, {run.id}"] if run.name else []),
+            shorten(run.suite_name, 60),
             *([] if verdict is None else _chain_facts(verdict)),
             f"{n_measured:,} of {noun_count(n_planned, 'item')} measured",
             f"{status}{time_text}",
         ],
         "links": [
-            {"text": "Open run", "link": PageLink("run", (("run", row.id),))},
-            {"text": "Report", "link": report_link(row.id)},
+            {"text": "Open run", "link": run_link(run.id)},
             {"text": "New run", "link": PageLink("new_run")},
         ],
     }
-    show_linked("context", content, key=f"context-{row.id}")
+    show_linked("context", content, key=f"context-{run.id}")
 
 
 def _chain_facts(result: RunVerdict) -> list[str]:
@@ -190,43 +189,49 @@ def _chain_facts(result: RunVerdict) -> list[str]:
     return ["the model's own chains" if result.evidence.chain == "own" else "the suite's chains"]
 
 
-def count_measured_items(row: RunView, result: RunVerdict | None) -> int:
+def count_measured_items(run: RunView, result: RunVerdict | None) -> int:
     """Return how many items of a run have a value of its headline's measure."""
     if result is None:
-        return row.n_items
+        return run.n_items
     if result.verdict.rule == NOTHING_RULE:
         return 0
     return result.evidence.n_ended - count_left_out(result.evidence)
 
 
-def report_link(run_id: str) -> PageLink:
-    """Return where the report of a run is: page Run, which then offers it first."""
-    return PageLink("run", (("run", run_id), (REPORT_PARAM, "true")))
-
-
-def render_verdict(row: RunView) -> RunVerdict | None:
-    """Show the sentence on a run and its three lamps; nothing for imported results."""
-    result = run_verdict(row)
+def render_verdict(run: RunView) -> None:
+    """Show the sentence on a run and its three indicators; nothing for imported results."""
+    result = run_verdict(run)
     if result is None:
-        return None
+        return
+    show_linked("verdict", _verdict_content(run, result), key=f"verdict-{run.id}")
+    marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
+    lamps = [
+        _lamp_content(lamp, run, result.evidence, marks.get(lamp.validation))
+        for lamp in result.lamps
+    ]
+    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{run.id}")
+
+
+def render_verdict_card(run: RunView) -> None:
+    """Show the sentence on a run, and how well its first measure is known to work."""
+    result = run_verdict(run)
+    if result is not None:
+        lamp = result.lamps[0]
+        content = _verdict_content(run, result) | {"limits": "", "reasons": []}
+        content |= {"chip": lamp.validation, "chip_link": validation_link(lamp.tested_measure)}
+        show_linked("verdict", content, key=f"verdict-{run.id}")
+
+
+def _verdict_content(run: RunView, result: RunVerdict) -> dict[str, Any]:
     verdict = result.verdict
     content = {
         "mark": verdict.mark,
         "headline": verdict.headline,
-        "sentences": [_linked_sentence(sentence, row.id) for sentence in verdict.sentences],
+        "sentences": [_linked_sentence(sentence, run.id) for sentence in verdict.sentences],
         "reasons": _missing_reasons(result),
         "limits": " ".join(verdict.limits),
     }
-    if verdict.rule == NOTHING_RULE:
-        content["tone"] = "amber"
-    show_linked("verdict", content, key=f"verdict-{row.id}")
-    marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
-    lamps = [
-        _lamp_content(lamp, row, result.evidence, marks.get(lamp.validation))
-        for lamp in result.lamps
-    ]
-    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row.id}")
-    return result
+    return content | ({"tone": "amber"} if verdict.rule == NOTHING_RULE else {})
 
 
 def _missing_reasons(result: RunVerdict) -> list[str]:
@@ -268,9 +273,9 @@ def _validation_mark(validation: Validation) -> Mark:
 
 
 def _lamp_content(
-    lamp: Lamp, row: RunView, evidence: RunEvidence, validation_mark: Mark | None
+    lamp: Lamp, run: RunView, evidence: RunEvidence, validation_mark: Mark | None
 ) -> dict[str, Any]:
-    run_id = row.id
+    run_id = run.id
     share = lamp.share
     content: dict[str, Any] = {
         "question": lamp.question,
@@ -292,16 +297,16 @@ def _lamp_content(
             content["share"] = " and ".join(percent(kind.share.point) for kind in kinds)
             content["interval"] = f"mean {percent(share.point)} {content['interval']}"
     if lamp.measure_next is not None:
-        content["button"] = _button_content(lamp, row, evidence)
+        content["button"] = _button_content(lamp, run, evidence)
     return content
 
 
-def _button_content(lamp: Lamp, row: RunView, evidence: RunEvidence) -> dict[str, Any] | None:
+def _button_content(lamp: Lamp, run: RunView, evidence: RunEvidence) -> dict[str, Any] | None:
     """Return the button that measures what a lamp waits for, or leads to a larger suite."""
     measure = str(lamp.measure_next)
     text, action = _BUTTONS[measure]
-    link = measure_link(row.id, measure)
-    n_needed, n_in_suite = None, cached.count_suite_items(row.suite)
+    link = measure_link(run.id, measure)
+    n_needed, n_in_suite = None, cached.count_suite_items(run.suite)
     if measure == MORE_ITEMS:
         n_needed = count_needed_items(evidence, lamp.share)
         if n_needed is None:
@@ -310,36 +315,36 @@ def _button_content(lamp: Lamp, row: RunView, evidence: RunEvidence) -> dict[str
         if n_needed > n_in_suite:
             note = f"of about {n_needed:,} items or more: this one has {n_in_suite:,}"
             return {"text": "Upload a larger suite", "link": _UPLOAD_LINK, "note": note}
-    n_new = n_needed or count_new_items(row, measure)
-    note = f"{action}; {added_cost_text(row, measure, n_needed)}"
+    n_new = n_needed or count_new_items(run, measure)
+    note = action
     if measure in QUESTION_OPTIONS and n_new < MIN_ITEMS:
         note += f"; a verdict needs {MIN_ITEMS} items, and the suite has {n_in_suite:,}"
-    elif not n_needed and n_new != row.n_items:
+    elif not n_needed and n_new != run.n_items:
         note += f", on {noun_count(n_new, 'item')}"
     return {"text": text.format(n=n_needed), "link": link, "note": note}
 
 
-def render_picture(row: RunView) -> None:
+def render_picture(run: RunView) -> None:
     """Show how often the answer changes, beside models of known behaviour.
 
     Nothing where the run did not measure it.
     """
-    verdict = run_verdict(row)
+    verdict = run_verdict(run)
     if verdict is None or verdict.evidence.share(*READING_MEASURES) is None:
         return
-    result = cached.run_figure_table(row.id, row.revision, FIGURE_NAME)
+    result = cached.run_figure_table(run.id, run.revision, FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
     # where the sentence above the figure says which partial use reads the same, it is said once
     partial_use = sentence(partial_use_text(verdict.evidence, PARTIAL_USE_PAGE))
     is_stated = partial_use in verdict.verdict.sentences
     text = change_note(verdict.evidence, with_partial_use=not is_stated)
-    note = escape_markdown(" ".join(f"{text} {_partial_note(row)}".split()))
-    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
+    note = escape_markdown(" ".join(f"{text} {_partial_note(run)}".split()))
+    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", run, note)
 
 
-def _partial_note(row: RunView) -> str:
-    return cached.cached_run_view(row).partial_note
+def _partial_note(run: RunView) -> str:
+    return cached.cached_run_view(run).partial_note
 
 
 def render_explanation() -> None:
@@ -377,3 +382,39 @@ said, or the first lamp says that the chain is not read.
 """
         )
         components.page_link("validation", "Validation", "verified")
+
+
+OTHER_CHANGES: dict[MeasureName, str] = {"numeric_change": "numbers", "inner_change": "states"}
+"""What was changed, in a word, where it is not what a step states."""
+
+
+def verdict_cell(result: RunVerdict | None) -> dict[str, Any]:
+    """Return the cell of a table of runs with mark and finding in a few words."""
+    if result is None:
+        return {"text": "imported", "mark": None}
+    if result.verdict.rule == NOTHING_RULE:
+        return {"text": NOTHING_MEASURED, "mark": result.verdict.mark, "tone": "amber"}
+    return {"text": result.verdict.short, "mark": result.verdict.mark}
+
+
+def share_cell(result: RunVerdict | None, *measures: MeasureName) -> dict[str, Any]:
+    """Return the cell of a table with a share in percent and its interval; "n/a" without it.
+
+    A measure that is not validated for what it claims has no number here. A word says where not
+    the statements of steps were changed, and where the mean is of two kinds of items.
+    """
+    evidence = None if result is None else result.evidence
+    measure = next((name for name in measures if evidence and evidence.share(name)), None)
+    share = evidence.share(measure) if evidence and measure else None
+    if share is None or measure is None:
+        return {"text": "n/a"}
+    small_text = f"{interval(share)} {OTHER_CHANGES.get(measure, '')}".strip()
+    kinds = category_shares(evidence) if evidence and measure == "change" else ()
+    if kinds:
+        points = " and ".join(percent_number(kind.share.point) for kind in kinds)
+        return {
+            "text": percent_number(share.point),
+            "small": small_text,
+            "below": f"mean of {points}",
+        }
+    return {"text": percent_number(share.point), "small": small_text}

@@ -12,14 +12,15 @@ from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components
 from cotlab.ui.address import known_param
-from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.linked import show_linked
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import AMONG_PARAM, NUMBER_PARAM, run_verdict
 
 ROWS_PER_PAGE = 5
 _COLUMNS = ({"title": "Item"}, {"title": "Question"}, {"title": "Value", "is_number": True})
 _CHANGE_BY_MEASURE = {"change": "corrupt", "control": "paraphrase"}
-"""The change of a step that the page Item opens with."""
+"""The change of a step that the page of an item opens with."""
 
 
 def render_verdict_line(run_id: str) -> None:
@@ -27,7 +28,7 @@ def render_verdict_line(run_id: str) -> None:
     result = run_verdict(cached.stored_run(run_id))
     if result is None:
         return
-    links = [{"text": "Verdict", "link": PageLink("run", (("run", run_id),))}]
+    links = [{"text": "Verdict", "link": run_link(run_id)}]
     content = {"label": "Verdict on this run:", "name": result.verdict.headline, "facts": []}
     show_linked("context", {**content, "links": links}, key=f"verdict-line-{run_id}")
 
@@ -41,9 +42,9 @@ def render_verdict_number(run_id: str | None) -> None:
     if run_id is None or name is None:
         return
     measure = cast(MeasureName, name)
-    row = cached.stored_run(run_id)
+    run = cached.stored_run(run_id)
     categories = tuple(st.query_params.get_all(AMONG_PARAM))
-    number = load_verdict_number(run_id, row.revision, measure, categories)
+    number = load_verdict_number(run_id, run.revision, measure, categories)
     if number is None:
         return
     with st.container(border=True):
@@ -56,7 +57,7 @@ def render_verdict_number(run_id: str | None) -> None:
             f"{'Yes' if MEASURES[measure].is_flag else 'Above 0'}: {noun_count(n_above, 'item')}."
         )
         st.caption(escape_markdown(f"{count_text} Scores: {number.source}.{validation_text}"))
-        _render_items(row, measure, number)
+        _render_items(run, measure, number)
         components.page_link("run", "Back to the verdict", "arrow_back", {"run": run_id})
 
 
@@ -65,34 +66,34 @@ def load_verdict_number(
     run_id: str, revision: int, measure: MeasureName, categories: tuple[str, ...] = ()
 ) -> NumberItems | None:
     """Return a number of a run's verdict with its items; None where the run has no such number."""
-    row = cached.stored_run(run_id)
-    result = run_verdict(row)
+    run = cached.stored_run(run_id)
+    result = run_verdict(run)
     if result is None:
         return None
-    view = cached.cached_run_view(row)
+    view = cached.cached_run_view(run)
     return load_number_items(view, result.evidence, measure, categories)
 
 
-def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> None:
+def _render_items(run: RunView, measure: MeasureName, number: NumberItems) -> None:
     """Show the items and their values, a page at a time."""
     table_slot = st.container()
     item_slice = components.page_slice(len(number.values), "number-page", ROWS_PER_PAGE)
     change = _CHANGE_BY_MEASURE.get(measure)
     rows = []
     for item_id, value in number.values.iloc[item_slice].items():
-        query = [("run", row.id), ("item", str(item_id))]
-        query += [("change", change)] if change else []
-        question = cached.load_item(row.suite, str(item_id)).question
+        query = {"change": change} if change else {}
+        link = run_link(run.id, "items", item=str(item_id), **query)
+        question = cached.load_item(run.suite, str(item_id)).question
         rows.append(
             [
-                {"text": shorten(str(item_id), 40), "link": PageLink("item", tuple(query))},
+                {"text": shorten(str(item_id), 40), "link": link},
                 {"text": shorten(question, 120)},
                 {"text": _value_text(measure, float(value))},
             ]
         )
     content = {"title": "Items behind the number", "columns": _COLUMNS, "rows": rows}
     with table_slot:
-        show_linked("table", content, key=f"number-{row.id}-{measure}")
+        show_linked("table", content, key=f"number-{run.id}-{measure}")
 
 
 def _value_text(measure: MeasureName, value: float) -> str:

@@ -27,9 +27,7 @@ from cotlab.run.config import read_config
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui import charts
-from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.metric_names import metric_name
-from cotlab.ui.steps import CHAIN_TAB_LABEL
 from tests.support.pages import components, opened, opened_run
 from tests.support.whole_report import build_whole_report
 
@@ -121,17 +119,17 @@ def report_of(folder: Path, run: str) -> dict[str, Any]:
     return loaded
 
 
-PAGES: dict[str, tuple[tuple[str, str, dict[str, str]], ...]] = {
+PAGES: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
     "steps": (
-        ("steps", "Steps", {"more": "true"}),
-        ("steps", "Steps", {"view": CHAIN_TAB_LABEL, "mode": "filler"}),
-        ("mediation", "Mediation", {"more": "true"}),
-        ("mediation", "Mediation", {"view": ITEM_TAB_LABEL}),
+        ("steps", {"more": "true"}),
+        ("steps", {"one": "true", "mode": "filler"}),
+        ("mediation", {"more": "true"}),
+        ("mediation", {"one": "true"}),
     ),
     "profile": (
-        ("reliability", "Reliability", {"more": "true", "parts": "true"}),
-        ("reliability", "Reliability", {"view": ITEM_TAB_LABEL}),
-        ("robustness", "Robustness", {"more": "true"}),
+        ("reliability", {"more": "true", "parts": "true"}),
+        ("reliability", {"one": "true"}),
+        ("robustness", {"more": "true"}),
     ),
 }
 """Pages of each run with figures, and their addresses."""
@@ -165,8 +163,8 @@ def test_a_page_draws_the_table_of_the_figure_and_of_its_csv(
     run: str, folder: Path, drawn: list[Drawn]
 ) -> None:
     """What "Use in paper" opens has the numbers of the figure below which the link stands."""
-    for page, title, query in PAGES[run]:
-        opened(page, title, run=run, **query)
+    for tab, query in PAGES[run]:
+        opened(tab, run=run, **query)
     names, compared = set(), 0
     for name, page_table, paper in drawn:
         if paper is None:
@@ -231,7 +229,7 @@ def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure
     folder: Path, drawn: list[Drawn]
 ) -> None:
     report = report_of(folder, "steps")
-    opened("steps", "Steps", run="steps", metric=report["metric"])
+    opened("steps", run="steps", metric=report["metric"])
     (page_table,) = [table for name, table, _ in drawn if name == "ccs_by_position"]
     view = RunView.read(Store(folder), "steps")
     figure = make_figure_table(view, "ccs_by_position", FigureChoice(metric=report["metric"]))

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from cotlab.ui.main import SECTIONS
+from cotlab.ui.places import PageLink
 from tests.support.browser import DRAWN, settle
+from tests.support.pages import PLACES
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -73,10 +74,9 @@ def test_axe_finds_nothing_on_any_page(
     page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme=theme)
     page.set_default_timeout(90_000)
     findings, n_sections = {}, 0
-    for entry in (entry for section in SECTIONS.values() for entry in section):
-        address = entry.name if entry.address is None else entry.address
-        query = f"run={run}&base={run}&other={other}&item=wp-0-0001"
-        page.goto(f"{base}/{address}?{query}")
+    query = (("run", run), ("base", run), ("other", other), ("item", "wp-0-0001"))
+    for place in PLACES:
+        page.goto(f"{base}{PageLink(place, query).address}")
         page.get_by_role("heading", level=1).first.wait_for()
         settle(page)
         for title in page.get_by_test_id("stExpander").locator("summary").all():
@@ -84,14 +84,14 @@ def test_axe_finds_nothing_on_any_page(
             page.wait_for_function(DRAWN)
             n_sections += 1
         settle(page)  # what fades in has a weak contrast meanwhile
-        assert page.get_by_text("This page failed").count() == 0, entry.name
+        assert page.get_by_text("This page failed").count() == 0, place
         page.evaluate(axe)
         if violations := [*page.evaluate(RUN_AXE), *page.evaluate(WEAK_TEXTS)]:
-            findings[entry.name] = violations
+            findings[place] = violations
         page.set_viewport_size({"width": 800, "height": 1000})
         settle(page)
         overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-        assert overflow <= 0, entry.name
+        assert overflow <= 0, place
         page.set_viewport_size({"width": 1440, "height": 1000})
     page.close()
     assert findings == {} and n_sections >= 10

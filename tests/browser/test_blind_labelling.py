@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cotlab.core.labels import Label, Verdict, steps_digest
-from cotlab.review.labelling.adjudication import open_adjudication
+from cotlab.review.labelling.agreement import open_adjudication
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.truth import load_truth
 from cotlab.store import labels as label_store
@@ -183,7 +183,7 @@ def test_a_disagreement_is_settled_by_keys_and_undone(
         return row["sound"], row["first_wrong_step"]
 
     assert truth() == (False, 1)
-    page.goto(f"{base}/agreement")
+    page.goto(f"{base}/label?tab=agreement")
     expect(page.get_by_text(f"settled by dee {width}")).to_be_visible()
     page.goto(f"{base}/label?queue={queue}")
     rater.keys = ""

@@ -103,5 +103,5 @@ def test_clicks_and_keys_choose_and_the_address_restores(
     boxes = [page.locator(".side.top").nth(k).bounding_box() for k in (0, 1)]
     assert boxes[0]["x"] == boxes[1]["x"] and boxes[0]["y"] < boxes[1]["y"]
     page.locator(".side.top a", has_text="Open item").nth(1).click()
-    expect(page).to_have_url(re.compile(f"/item.*run={runs[1]}"))
+    expect(page).to_have_url(re.compile(f"/run.*run={runs[1]}.*tab=items"))
     expect(title).to_have_text(str(chosen))

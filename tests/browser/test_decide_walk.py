@@ -153,7 +153,7 @@ def label_all(walk: Walk, items: Mapping[str, Item], n: int) -> None:
 def fit(walk: Walk, version: int) -> None:
     from playwright.sync_api import expect
 
-    walk.to("/calibration", "Calibration")
+    walk.to("/decide", "Decide")
     walk.page.get_by_text("Fit a calibrator", exact=True).wait_for()
     walk.calm()
     if version > 1:  # it lies open while there is no version
@@ -181,14 +181,13 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
 
     fit(walk, 1)
     walk.picture("calibration")
-    walk.to(f"/decisions?run={run}&thresholds=0.4,0.6", "Decisions")
+    walk.to(f"/decide?run={run}&thresholds=0.4,0.6&tab=policy", "Decide")
     walk.page.get_by_label("Reason for the change", exact=True).fill("pilot")
     walk.press("Save as the policy")
+    walk.to(f"/decide?run={run}&tab=decisions", "Decide")
     walk.press("Decide on this run")
     expect(walk.page.get_by_role("button", name="Decide again")).to_be_visible()
-    walk.page.get_by_text(
-        "More: effect of the thresholds, by domain too, and all decisions"
-    ).click()
+    walk.page.get_by_text("More: all decisions").click()
     expect(walk.page.get_by_role("heading", name="Decisions of this run")).to_be_visible()
     made = list_decisions(walk.store, run_id=run)
     assert len(made) == N and set(made["calibrator"]) == {1}
@@ -199,7 +198,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
 
     second = shifted(N, first)
     later = upload_and_run(walk, second, tmp_path)
-    walk.to(f"/drift?reference={run}&current={later}", "Drift")
+    walk.to(f"/decide?reference={run}&current={later}&tab=drift", "Decide")
     expect(walk.page.get_by_text(re.compile("^Drift\\."))).to_be_visible()
     walk.press("Store this check")
     expect(walk.page.get_by_text("The check was stored.")).to_be_visible()
@@ -217,5 +216,8 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     held = calibrators.current_calibrator(walk.store)
     assert held is not None and set(held["report"]["runs"]) == {run, later} and held["n"] > 60
     assert set(list_audit(walk.store)["what"]) >= {"policy", "decide"}
-    walk.to(f"/agreement?queue={labels.list_label_queues(walk.store)['id'].iloc[0]}", "Agreement")
+    walk.to(
+        f"/label?queue={labels.list_label_queues(walk.store)['id'].iloc[0]}&tab=agreement",
+        "Label",
+    )
     walk.picture("agreement")

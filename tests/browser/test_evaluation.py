@@ -49,7 +49,7 @@ def test_a_signal_is_chosen_by_a_click_and_by_keys(
     context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(180_000)
-    page.goto(f"{base}/evaluation?runs=judged")
+    page.goto(f"{base}/validation?runs=judged&tab=evaluation")
     sentence = "On 60 labelled chains, verification tells more than length and answer_correct"
     expect(page.get_by_text(sentence)).to_be_visible()
     expect(page.get_by_text("First wrong step", exact=True)).to_be_visible()

@@ -65,7 +65,8 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
         runs = _measured_parts(page, base, file)
         fit_run, held_run = runs
 
-        page.get_by_role("main").get_by_role("link", name="Evaluation").click()
+        page.get_by_role("button", name="More").click()
+        page.get_by_role("link", name="Your labels").click()
         settle(page)
         box = page.get_by_role("combobox", name="Fit on (optional)")
         box.fill("chains-fit")
@@ -73,13 +74,13 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
         expect(page.get_by_text(re.compile(r"On 30 labelled chains, \w+ .*tells"))).to_be_visible()
         expect(page.get_by_text(f"Fitted on {fit_run}; every number is of")).to_be_visible()
 
-        page.goto(f"{base}/calibration?run={fit_run}&target=chain_sound")
+        page.goto(f"{base}/decide?run={fit_run}&target=chain_sound")
         _choose(page, "Weights of the components", "combined")
         page.get_by_role("button", name="Fit", exact=True).click()
         fitted = page.get_by_text("Version 1 is fitted and in use.")
         expect(fitted).to_be_visible(timeout=600_000)
 
-        page.goto(f"{base}/decisions?run={held_run}")
+        page.goto(f"{base}/decide?run={held_run}&tab=policy")
         page.get_by_text("Thresholds from costs or from a target precision").click()
         expect(page.get_by_text(re.compile("If r_cal is calibrated: low"))).to_be_visible()
         expect(page.get_by_text(re.compile("All domains, by 30 labels"))).to_be_visible()
@@ -88,6 +89,7 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
         page.get_by_label("Reason for the change").fill("least cost on the fit part")
         page.get_by_role("button", name="Save as the policy").click()
         expect(page.get_by_text(re.compile("Policy 1 is in force"))).to_be_visible()
+        page.get_by_role("tab", name="Decisions").click()
         page.get_by_role("button", name="Decide on this run").click()
         expect(page.get_by_role("button", name="Decide again")).to_be_visible()
         browser.close()
@@ -125,7 +127,7 @@ def _measured_parts(page: Any, base: str, file: Path) -> tuple[str, str]:
         settle(page)
         start.click()
         page.wait_for_url("**run?run=**")
-        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_text(re.compile("items? · done"))).to_be_visible()
         runs.append(page.url.partition("run?run=")[2].partition("&")[0])
     return runs[0], runs[1]
 

@@ -77,7 +77,7 @@ def test_the_step_that_the_answer_depends_on(home: tuple[str, Any]) -> None:
 
     visitor = Visitor(*home)
     page = visitor.page
-    visitor.click(page.get_by_role("link", name="Read one chain step by step"))
+    visitor.click(page.get_by_role("link", name="Read one chain").first)
     visitor.click(page.locator(".reader .row").last)
     expect(page.locator(".reader h2")).to_have_text(re.compile(r"^Step \d+ "))
     expect(page.locator(".reader .given del").first).to_be_visible()  # what was changed
@@ -90,8 +90,8 @@ def test_two_models_are_compared(home: tuple[str, Any]) -> None:
 
     visitor = Visitor(*home)
     page = visitor.page
-    visitor.click(page.get_by_role("link", name="Compare with bypass-b"))
-    headline = "bypass-b changes its answer for 0 % of the steps"
+    visitor.click(page.get_by_role("button", name="Compare the two"))
+    headline = "r100 changes its answer for 100 % of the steps"
     expect(page.get_by_role("heading", name=re.compile(f"^{headline}"))).to_be_visible()
     assert visitor.clicks <= 2
     visitor.leave()
@@ -101,7 +101,7 @@ def test_two_models_are_compared(home: tuple[str, Any]) -> None:
 def test_a_figure_becomes_a_pdf(home: tuple[str, Any], tmp_path: Path) -> None:
     visitor = Visitor(*home)
     page = visitor.page
-    visitor.click(page.get_by_role("link", name="Use in paper").first)
+    visitor.click(page.get_by_test_id("stSidebar").get_by_role("link", name="Figures"))
     visitor.click(page.get_by_role("button", name="Draw the files"))
     with page.expect_download() as download:
         visitor.click(page.get_by_role("button", name="PDF", exact=True))

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cotlab.ui.main import SECTIONS
+from cotlab.ui.places import PAGE_BY_PLACE, PAGES, PageLink
 from tests.support.browser import settle
+from tests.support.pages import PLACES
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -92,22 +93,24 @@ def unreached(page: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("name", [page.name for page in PAGES])
 def test_tab_reaches_all_that_can_be_pressed_and_enter_opens_the_sections(
-    analysed: tuple[str, dict[str, str]], browser: Any, section: str
+    analysed: tuple[str, dict[str, str]], browser: Any, name: str
 ) -> None:
-    base, runs = analysed
+    server, runs = analysed
     check_pages(
         browser,
-        base,
-        section,
-        f"run={runs['run']}&base={runs['run']}&other={runs['other']}&item=wp-0-0001",
+        server,
+        name,
+        run=runs["run"],
+        base=runs["run"],
+        other=runs["other"],
+        item="wp-0-0001",
     )
 
 
-@pytest.mark.parametrize("section", ["Decide"])
-def test_the_pages_of_decisions_are_reached_too(decisions: str, browser: Any, section: str) -> None:
-    check_pages(browser, decisions, section, "")
+def test_the_tabs_of_decisions_are_reached_too(decisions: str, browser: Any) -> None:
+    check_pages(browser, decisions, "decide")
 
 
 def presses_enter(page: Any, summary: Any, is_open: bool) -> bool:
@@ -121,13 +124,12 @@ def presses_enter(page: Any, summary: Any, is_open: bool) -> bool:
     return False
 
 
-def check_pages(browser: Any, base: str, section: str, query: str) -> None:
+def check_pages(browser: Any, base: str, name: str, /, **query: str) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
     page.set_default_timeout(90_000)
     missed, closed = {}, {}
-    for entry in SECTIONS[section]:
-        address = entry.name if entry.address is None else entry.address
-        page.goto(f"{base}/{address}?{query}")
+    for place in (place for place in PLACES if PAGE_BY_PLACE[place].name == name):
+        page.goto(f"{base}{PageLink(place, tuple(query.items())).address}")
         page.get_by_role("heading", level=1).first.wait_for()
         settle(page)
         summaries = page.get_by_test_id("stMain").get_by_test_id("stExpander").locator("summary")
@@ -136,11 +138,11 @@ def check_pages(browser: Any, base: str, section: str, query: str) -> None:
             was_open = summary.evaluate(TOGGLE)
             summary.focus()
             if not presses_enter(page, summary, not was_open):
-                closed.setdefault(entry.name, []).append(summary.inner_text())
+                closed.setdefault(place, []).append(summary.inner_text())
             elif was_open:
                 presses_enter(page, summary, True)
         settle(page)
         if names := unreached(page):
-            missed[entry.name] = names
+            missed[place] = names
     page.close()
     assert (missed, closed) == ({}, {})

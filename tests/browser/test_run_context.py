@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from cotlab.ui.places import PAGES
 from tests.support.browser import STATE, serving, settle
 from tests.support.command import cotlab as command
 
@@ -27,27 +28,7 @@ SCORER_BY_PAGE = {
     "unfaithfulness": "unfaithfulness",
 }
 """Pages of one run, and the scorer that each shows."""
-SIDEBAR_PAGES = {
-    "Suites": "suites",
-    "New run": "new",
-    "Runs": "runs",
-    "Search": "search",
-    "Steps": "steps",
-    "Reliability": "reliability",
-    "Robustness": "robustness",
-    "Mediation": "mediation",
-    "Unfaithfulness": "unfaithfulness",
-    "Compare": "compare",
-    "Validation": "validation",
-    "Evaluation": "evaluation",
-    "Label": "label",
-    "Agreement": "agreement",
-    "Calibration": "calibration",
-    "Decisions": "decisions",
-    "Drift": "drift",
-    "Figures": "figures",
-    "Settings": "settings",
-}
+SIDEBAR_PAGES = {page.title: page.url_path for page in PAGES if page.url_path}
 """Links of the sidebar, and the address of each page."""
 
 
@@ -99,7 +80,7 @@ def test_back_takes_one_press_from_every_page(run: str, base: str, browser: Any)
     n_entries = page.evaluate("history.length")
     for title in SIDEBAR_PAGES:
         follow(page, title)
-        if run and title in ("Steps", "Figures", "Decisions"):
+        if run and title in ("Run", "Figures", "Decide"):
             assert query(page)["run"] == [run]
         n_entries += 1
         assert page.evaluate("history.length") == min(n_entries, 50), title
@@ -115,7 +96,7 @@ def test_back_takes_one_press_from_every_page(run: str, base: str, browser: Any)
 @pytest.mark.parametrize("choice", ["item", "step", "mode", "filter", "search"])
 def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
     """Another item, step, mode, filter or search of the page Item is one entry of the history."""
-    page = opened(browser, f"{base}/item?run=full")
+    page = opened(browser, f"{base}/run?run=full&tab=items&item=wp-0-0000")
     address, state = page.url, page.evaluate(STATE)
     n_entries = page.evaluate("history.length")
     if choice == "item":
@@ -147,7 +128,7 @@ def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
 
 
 def test_a_step_of_one_chain_is_in_the_address_and_comes_back(base: str, browser: Any) -> None:
-    page = opened(browser, f"{base}/steps?run=full&view=One+chain")
+    page = opened(browser, f"{base}/run?run=full&one=true&tab=steps")
     address, state = page.url, page.evaluate(STATE)
     rows = page.locator("button.row")
     for number in ("2", "1"):
@@ -155,12 +136,12 @@ def test_a_step_of_one_chain_is_in_the_address_and_comes_back(base: str, browser
         rows.nth(int(number) - 1).click()
         page.wait_for_function("address => location.href !== address", arg=before)
         settle(page)
-        assert query(page)["step-number"] == [number]
+        assert query(page)["step"] == [number]
         assert page.evaluate("history.length") == n_entries + 1
         focused = rows.nth(int(number) - 1)
         assert focused.evaluate("row => row.getRootNode().activeElement === row")
     page.go_back()
-    page.wait_for_url("**step-number=2*")
+    page.wait_for_url("**step=2*")
     settle(page)
     for restore in (lambda: None, page.reload):
         restore()
@@ -179,17 +160,17 @@ def test_a_page_shows_the_run_of_its_address_or_what_it_lacks(
     name: str, base: str, browser: Any
 ) -> None:
     lacking = "ablated" if name == "reliability" else "lacking"  # equations are among its signs
-    page = opened(browser, f"{base}/{name}?run=full")
+    page = opened(browser, f"{base}/run?run=full&tab={name}")
     chosen_text = " ".join(page.evaluate(STATE))
     assert "full" in chosen_text and "Not measured" not in chosen_text
     assert query(page)["run"] == ["full"]
-    page.goto(f"{base}/{name}?run={lacking}")
-    missing = page.get_by_text(f"Not measured in run {lacking}")
+    page.goto(f"{base}/run?run={lacking}&tab={name}")
+    missing = page.get_by_text("Not measured in this run")
     missing.wait_for()
     settle(page)
     assert query(page)["run"] == [lacking]
     assert page.locator(".js-plotly-plot").count() == 0
-    page.get_by_role("link", name="Measure this").click()
+    page.get_by_role("link", name="Measure 3").click()
     for restore in (lambda: None, page.reload):
         restore()
         page.get_by_role("heading", name="New run", exact=True).wait_for()
@@ -211,12 +192,25 @@ def test_a_page_shows_the_run_of_its_address_or_what_it_lacks(
 
 def test_the_open_run_stays_over_pages_of_blind_judgement(base: str, browser: Any) -> None:
     """Their links name no run, and yet the next page is about the one that was open."""
-    page = opened(browser, f"{base}/steps?run=ablated")
-    for title in ("Label", "Agreement", "Steps"):
+    page = opened(browser, f"{base}/run?run=ablated&tab=steps")
+    for title in ("Label", "Run"):
         follow(page, title)
     assert "run" not in query(page)
-    assert any(text.endswith("ablated") for text in page.evaluate(STATE))
-    follow(page, "Label")
-    follow(page, "Unfaithfulness")
-    assert "Not measured in run ablated." in " ".join(page.evaluate(STATE))
+    assert any("ablated" in text for text in page.evaluate(STATE))
+    page.close()
+
+
+def test_tabs_are_one_press_each_and_keep_the_run_and_the_item(base: str, browser: Any) -> None:
+    page = opened(browser, f"{base}/run?run=full&item=wp-0-0001&tab=items")
+    n_entries = page.evaluate("history.length")
+    page.get_by_role("tab", name="Steps").click()
+    page.wait_for_url("**tab=steps*")
+    settle(page)
+    assert query(page) == {"run": ["full"], "item": ["wp-0-0001"], "tab": ["steps"]}
+    assert page.evaluate("history.length") == n_entries + 1
+    page.go_back()
+    page.wait_for_url("**tab=items*")
+    settle(page)
+    tab = page.get_by_role("tab", name="Items")
+    assert tab.get_attribute("aria-selected") == "true"
     page.close()

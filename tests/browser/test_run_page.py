@@ -79,7 +79,7 @@ def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, ser
         expect.set_options(timeout=180_000)
         page.on("websocket", listen)
         page.goto(f"{server}/run?run={run}")
-        expect(page.get_by_role("heading", name=re.compile("running"))).to_be_visible()
+        expect(page.get_by_text(re.compile("items? · running"))).to_be_visible()
         frames.clear()
         for _ in range(240):  # it asks each second; a busy machine is late
             page.wait_for_timeout(500)
@@ -87,10 +87,10 @@ def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, ser
                 break
         assert "sent" in frames, "it comes back by itself"
         becomes(store, run, "done")
-        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_text(re.compile("items? · done"))).to_be_visible()
         expect(page.get_by_role("button", name="Stop")).to_have_count(0)
         settle(page)  # the page of a run that has ended is drawn anew
-        page.get_by_text("More: items").click()
+        page.get_by_role("tab", name="Items").click()
         expect(page.get_by_role("table", name="Items")).to_be_visible()
         for at in ("drawn anew", "opened"):
             settle(page)
@@ -102,7 +102,7 @@ def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, ser
             assert frames == [], at
             if at == "drawn anew":
                 page.reload()
-                expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+                expect(page.get_by_text(re.compile("items? · done"))).to_be_visible()
         browser.close()
 
 
@@ -119,10 +119,10 @@ def test_a_run_that_is_resumed_from_its_page_is_followed_again(store: Store, ser
         page.set_default_timeout(60_000)
         expect.set_options(timeout=180_000)
         page.goto(f"{server}/run?run={run}")
-        expect(page.get_by_role("heading", name=re.compile("stopped"))).to_be_visible()
+        expect(page.get_by_text(re.compile("items? · stopped"))).to_be_visible()
         page.get_by_role("button", name="Resume").click()
         expect(page.get_by_text("Resuming: the model is being loaded.")).to_be_visible()
-        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_text(re.compile("items? · done"))).to_be_visible()
         expect(page.get_by_role("button", name="Resume")).to_have_count(0)
         browser.close()
 

@@ -119,7 +119,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         pairs = [(said["ada", k], said["bob", k]) for k in both]
         assert len(pairs) == OVERLAP
         page = raters["ada"].page
-        page.goto(f"{base}/agreement?queue={queue}")
+        page.goto(f"{base}/label?queue={queue}&tab=agreement")
         told = f"{N} items with a label, {OVERLAP} of them with labels of two raters or more."
         expect(page.get_by_text(told)).to_be_visible()
         texts = page.locator(".js-plotly-plot .annotation-text")

@@ -58,22 +58,20 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         organism = page.get_by_role("combobox", name=re.compile("Organism"))
         organism.click()
         page.get_by_role("option", name="faithful-a").click()
-        page.get_by_role("button", name="Pilot of 5").click()
+        page.get_by_role("button", name="Run 5-item pilot").click()
 
         expect(page.get_by_role("heading", name=" on ", level=1)).to_be_visible()
-        expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
+        expect(page.get_by_text(re.compile("items? · done"))).to_be_visible()
         expect(page.get_by_text("5 / 5")).to_be_visible()
         settle(page)  # the page of a run that has ended is drawn anew
-        page.get_by_text("More: items").click()
+        page.get_by_role("tab", name="Items").click()
         expect(page.get_by_role("table", name="Items")).to_be_visible()
         expect(page.get_by_text("No estimates yet")).to_have_count(0)
-        page.get_by_test_id("stMain").get_by_role("link", name="Steps").click()
-
-        expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
+        page.get_by_role("tab", name="Steps").click()
         expect(
             page.get_by_text("How often the answer changes, by the step's position").first
         ).to_be_visible()
-        page.get_by_role("tab", name="One chain").click()
+        page.get_by_text("More: one chain").click()
         steps = page.locator("button.row")
         expect(steps.first).to_be_visible()
         expect(steps.last.locator(".score")).to_have_text("1.00")
@@ -82,7 +80,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         expect(page.get_by_text("Ablated", exact=True).first).to_be_visible()
         address = page.url
         page.reload()
-        expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
+        expect(page.get_by_role("tab", name="Steps")).to_have_attribute("aria-selected", "true")
         assert "run=" in address and page.url.split("?")[0] == address.split("?")[0]
         assert page.get_by_text("Traceback").count() == 0
         browser.close()

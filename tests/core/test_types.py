@@ -23,7 +23,17 @@ from cotlab.core.errors import (
 )
 from cotlab.core.types import Item, MetricCard
 
-CARD = MetricCard("m", "M", -1.0, 2.0, "higher", "", "item", ("complete",), "f", "u", "s", "n")
+CARD = MetricCard(
+    name="m",
+    symbol="M",
+    lo=-1.0,
+    hi=2.0,
+    better="higher",
+    formula="f",
+    undefined="u",
+    source="s",
+    not_shown="n",
+)
 ITEM = Item("i", "q", "a", ())
 
 

@@ -27,7 +27,7 @@ from tests.support.replies import drive, finish
 
 CHAT = ModelRef("echo", "echo")
 ITEM = Item("i1", "How many?", "9", (Step(0, "7 + 2 = 9."), Step(1, " ")))
-CARD = MetricCard("m", "m", 0.0, 1.0, "neither", "", "item", ("complete",), "f", "u", "s", "n")
+CARD = MetricCard(name="m", symbol="m", formula="f", undefined="u", source="s", not_shown="n")
 GOOD, OTHER = Response("a", "9"), Response("b", "8")
 DEAD, UNABLE = Failed("c", "away", 3), Failed("d", "no images", 1, unsupported=True)
 REFUSED = Response("e", "I cannot.", refused=True)

@@ -180,7 +180,7 @@ def _form() -> None:
 
     from cotlab.ui.new_run import form as new_run
 
-    st.session_state["suite"], st.session_state["told"] = new_run.render_run_form(None)
+    st.session_state["suite"], st.session_state["told"], _ = new_run.render_run_form(None)
 
 
 @pytest.fixture(scope="module")

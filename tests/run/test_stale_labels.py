@@ -10,13 +10,13 @@ import pytest
 from cotlab.core.labels import OUTDATED_NOTE, Label
 from cotlab.core.types import Item, Step, Suite
 from cotlab.review.labelling import queue as queues
-from cotlab.review.labelling.current_labels import UNSURE_REASON
 from cotlab.review.labelling.session import latest_labels, undo_label
 from cotlab.review.labelling.targets import (
     NO_SCORES_REASON,
     load_labelled_features,
     load_targets,
 )
+from cotlab.review.labelling.truth import UNSURE_REASON
 from cotlab.run.config import read_config
 from cotlab.run.launch import resume_run, start_run
 from cotlab.store import labels as label_store

@@ -90,7 +90,6 @@ def test_kappa_without_an_interval_says_why(
 
 
 # --- several tests
-# ------------------------------------------------------------------------------------
 
 
 def test_benjamini_hochberg() -> None:

@@ -30,7 +30,6 @@ def pairs(
 
 
 # --- McNemar
-# ------------------------------------------------------------------------------------------
 
 
 def test_mcnemar() -> None:
@@ -88,14 +87,13 @@ def test_risk_difference(cells: tuple[int, int, int, int], lo: float, hi: float)
 
 
 # --- Wilcoxon
-# -----------------------------------------------------------------------------------------
 
 
 def test_wilcoxon_exact() -> None:
     """R: wilcox.test(x, y, paired = TRUE, alternative = "greater"): V = 40, p = 0.01953 = 10/512;
     both sides 20/512."""
     found = wilcoxon(FIRST, SECOND)
-    assert (found.statistic, found.p, found.zeros) == (5, pytest.approx(20 / 512), 0)  # 45 - 40
+    assert found.p == pytest.approx(20 / 512)
     assert (
         found.rank_biserial == pytest.approx((5 - 40) / 45)
         and found.method == "Wilcoxon signed-rank, exact"
@@ -106,12 +104,7 @@ def test_wilcoxon_exact() -> None:
 def test_wilcoxon_with_ties_and_a_zero_counts_all_signings() -> None:
     """Nine differ and all nine rise: 2 of 2^9 signings are as extreme; the one zero is named."""
     found = wilcoxon([0.0] * 10, SLEEP)
-    assert (found.n, found.zeros, found.p, found.rank_biserial) == (
-        10,
-        1,
-        pytest.approx(2 / 512),
-        1,
-    )
+    assert (found.p, found.rank_biserial) == (pytest.approx(2 / 512), 1)
     assert (
         found.method
         == "Wilcoxon signed-rank, exact, over all signings; 1 of 10 pairs do not differ and are"
@@ -123,14 +116,14 @@ def test_wilcoxon_of_many_tied_pairs_is_normal() -> None:
     """20 times 1 and 10 times -1: all ranks 15.5; z = (310 - 232.5) / sqrt(30 · 15.5² / 4) =
     1.825742."""
     found = wilcoxon([0.0] * 30, [1.0] * 20 + [-1.0] * 10)
-    assert (found.statistic, found.method) == (155, "Wilcoxon signed-rank, normal approximation")
+    assert found.method == "Wilcoxon signed-rank, normal approximation"
     assert found.p == pytest.approx(math.erfc(1.825742 / math.sqrt(2)), rel=1e-5)
     assert found.rank_biserial == pytest.approx(1 / 3)
 
 
 def test_what_only_rounding_tells_apart_is_tied() -> None:
     found = wilcoxon([0.3, 0.0, 0.0, 0.0], [0.1 + 0.2, 0.1 + 0.2, 0.3, 1.0])
-    assert found.zeros == 1 and "over all signings" in found.method
+    assert "over all signings; 1 of 4 pairs do not differ" in found.method
 
 
 @pytest.mark.parametrize(
@@ -138,8 +131,7 @@ def test_what_only_rounding_tells_apart_is_tied() -> None:
 )
 def test_wilcoxon_without_a_difference(values: list[float], reason: str) -> None:
     found = wilcoxon(values, values)
-    assert (found.p, found.statistic, found.rank_biserial, found.method, found.reason) == (
-        None,
+    assert (found.p, found.rank_biserial, found.method, found.reason) == (
         None,
         None,
         "none",
@@ -148,7 +140,6 @@ def test_wilcoxon_without_a_difference(values: list[float], reason: str) -> None
 
 
 # --- differences and effects
-# --------------------------------------------------------------------------
 
 
 def test_cohen_dz() -> None:

@@ -30,9 +30,6 @@ from cotlab.stats.resample import (
     row_blocks,
 )
 
-TIED = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=25)
-ANY = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=2, max_size=25)
-
 
 def in_order(found: Interval) -> bool:
     assert found.point is not None and found.lo is not None and found.hi is not None
@@ -40,7 +37,6 @@ def in_order(found: Interval) -> bool:
 
 
 # --- bootstrap
-# ----------------------------------------------------------------------------------------
 
 
 def test_equal_values_have_no_spread() -> None:
@@ -64,23 +60,9 @@ def test_rates_that_all_agree_get_wilson_and_equal_shares_between_do_not() -> No
 
 
 def test_no_value_and_one_value() -> None:
-    none = bootstrap_mean([], seed=1)
-    assert (none.point, none.lo, none.hi, none.n, none.reason) == (
-        None,
-        None,
-        None,
-        0,
-        "no defined value",
-    )
-    one = bootstrap_mean([0.7], seed=1)
-    assert (one.point, one.lo, one.hi, one.n, one.reason) == (
-        0.7,
-        None,
-        None,
-        1,
-        "one unit has no spread",
-    )
-    assert (none.method, one.method) == ("none", "none")
+    none, one = bootstrap_mean([], seed=1), bootstrap_mean([0.7], seed=1)
+    assert (none.point, none.n, none.method, none.reason) == (None, 0, "none", "no defined value")
+    assert (one.point, one.lo, one.n, one.reason) == (0.7, None, 1, "one unit has no spread")
 
 
 @pytest.mark.parametrize(
@@ -105,10 +87,6 @@ def test_the_seed_alone_decides() -> None:
     values = [0.1, 0.9, 0.4, 0.4, 1.0, 0.0, 0.3]
     assert bootstrap_mean(values, seed=5) == bootstrap_mean(values, seed=5)
     assert bootstrap_mean(values, seed=5) != bootstrap_mean(values, seed=6)
-    np.random.seed(0)  # noqa: NPY002 - the global generator must not matter
-    before = bootstrap_mean(values, seed=5)
-    np.random.seed(1)  # noqa: NPY002
-    assert bootstrap_mean(values, seed=5) == before
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,16 +100,6 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [row for block in row_blocks(rows, columns) for row in range(rows)[block]] == list(
             range(rows)
         )
-
-
-@settings(max_examples=30, deadline=None)
-@given(TIED | ANY, st.integers(0, 2**32))
-def test_the_point_lies_within_its_interval(values: list[float], seed: int) -> None:
-    found = bootstrap_mean(values, seed=seed)
-    assert found.reason if found.lo is None else in_order(found)
-    assert found.point == pytest.approx(math.fsum(values) / len(values), rel=1e-9, abs=1e-6)
-    if found.lo is not None and found.hi is not None:
-        assert min(values) - 1e-6 <= found.lo and found.hi <= max(values) + 1e-6
 
 
 @settings(max_examples=30, deadline=None)
@@ -150,22 +118,13 @@ def test_a_pooled_share_stays_a_share(units: list[tuple[int, int]]) -> None:
         assert found.reason
 
 
-def test_the_method_that_was_used_is_named() -> None:
+def test_the_method_that_was_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """An ordinary sample gets BCa; where BCa gives no number the percentile bootstrap stands in
     under its own name."""
-    assert (
-        bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1).method
-        == "bootstrap (BCa, 2000 resamples)"
-    )
-    lone = [0.0] * 300 + [1.0]  # 1 of e resamples misses the 1
-    assert bootstrap_mean(lone, seed=1).method.startswith("bootstrap (")
-    methods = {bootstrap_mean([0.0, 1.0], seed=seed, min_units=2).method for seed in range(5)}
-    assert methods <= {"bootstrap (BCa, 2000 resamples)", "bootstrap (percentile, 2000 resamples)"}
-
-
-def test_fallback_where_bca_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [0.1, 0.5, 0.9, 0.3, 0.7]
+    assert bootstrap_mean(values, seed=1).method == "bootstrap (BCa, 2000 resamples)"
     monkeypatch.setattr(resample, "_bca_quantiles", lambda *given: np.array([math.nan] * 2))
-    found = bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1)
+    found = bootstrap_mean(values, seed=1)
     assert found.method == "bootstrap (percentile, 2000 resamples)" and in_order(found)
 
 
@@ -182,19 +141,13 @@ def test_coverage_of_the_mean_of_skewed_values(monkeypatch: pytest.MonkeyPatch) 
 
 
 # --- few units, and clusters
-# --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_below_five_units_there_are_points_and_no_bounds(n: int) -> None:
     values = [0.1, 0.5, 0.9, 0.3, 0.7]
     few = bootstrap_mean(values[:n], seed=1)
-    assert (few.point, few.lo, few.hi, few.method) == (
-        pytest.approx(sum(values[:n]) / n),
-        None,
-        None,
-        "none",
-    )
+    assert (few.point, few.lo, few.method) == (pytest.approx(sum(values[:n]) / n), None, "none")
     assert few.reason == f"an interval needs 5 values, here are {n}"
     assert in_order(bootstrap_mean(values, seed=1)) and in_order(
         bootstrap_mean(values[:n], seed=1, min_units=2)
@@ -253,7 +206,6 @@ def test_clusters_that_are_too_few_too_many_or_not_finite() -> None:
 
 
 # --- permutation
-# --------------------------------------------------------------------------------------
 
 
 def enumerated(first: Sequence[float], second: Sequence[float]) -> float:
@@ -323,12 +275,8 @@ def test_a_small_difference_between_large_values_is_a_difference() -> None:
 def test_values_too_large_for_the_sums_are_undefined() -> None:
     for values in ([1e308, 1.1e308, 1e308, 1e308, 1e308], [1e308, -1e308, 1.2e308, -1e308, 1e307]):
         found = bootstrap_mean(values, seed=1)
-        assert (found.point, found.lo, found.hi, found.n) == (
-            None,
-            None,
-            None,
-            5,
-        ) and "too large" in (found.reason or "")
+        assert (found.point, found.lo, found.n) == (None, None, 5)
+        assert "too large" in (found.reason or "")
     assert in_order(bootstrap_mean([1e99, 2e99, 3e99, 1e99, 5e99], seed=1))
 
 

@@ -138,23 +138,23 @@ def test_the_page_links_to_the_step_and_shows_texts_as_data(
 
     for name in ("run_scores", "select_scores"):
         monkeypatch.setattr(read, name, refuse)
-    app = open_page("search", q="2 + 7.", run=filled[1])
+    app = open_page("runs", q="2 + 7.", run=filled[1])
     assert not app.exception
     (table,) = [
         json.loads(element.proto.json)
         for element in app.get("bidi_component")
         if '"Hits"' in element.proto.json
     ]
-    assert f"/item?run={filled[1]}&item=i2&step-number=2" in table["addresses"]
-    assert any("&step-number=1&request=" in address for address in table["addresses"])
+    assert f"/run?run={filled[1]}&item=i2&step=2&tab=items" in table["addresses"]
+    assert any("&step=1&request=" in address for address in table["addresses"])
     assert {row[2]["passages"][1]["text"] for row in table["rows"]} == {"2 + 7."}
-    app = open_page("search", q="how many", page="99", answer="wrong")
+    app = open_page("runs", q="how many", page="99", answer="wrong")
     assert not app.exception
     hits = [element for element in app.get("bidi_component") if '"Hits"' in element.proto.json]
     assert len(json.loads(hits[0].proto.json)["rows"]) > 1  # a page behind the last is the first
     unescaped = " ".join(element.value for element in (*app.markdown, *app.caption))
     assert not [raw for raw in RAW if raw in unescaped]
-    app = open_page("search")
+    app = open_page("runs")
     assert not app.exception and "Type a text" in app.info[0].value
 
 

@@ -44,7 +44,7 @@ EXAMPLES = documented_items()
 
 def upload(item: dict[str, Any], folder: Path) -> Suite:
     """Store a suite of one item by the page Suites, and return it."""
-    page = app_at("suites").run()
+    page = app_at("upload").run()
     page.file_uploader(key="upload-file").set_value(
         ("mine.jsonl", json.dumps(item).encode(), "application/json")
     ).run()

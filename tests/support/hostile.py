@@ -13,8 +13,7 @@ from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.release.calibrate import calibrate_runs, roll_back_calibrator
 from cotlab.review.release.decide import decide_run, set_policy
-from cotlab.review.release.drift import measure_drift
-from cotlab.review.release.drift_check import store_drift_check
+from cotlab.review.release.drift import measure_drift, store_drift_check
 from cotlab.store.database import Store
 from tests.support.stores import add_run, composite
 

@@ -13,51 +13,61 @@ from streamlit.util import calc_hash
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.recorded_models import short_model_name
-from cotlab.ui.main import SECTIONS
+from cotlab.ui.places import PAGE_BY_PLACE, PageLink
 from cotlab.ui.text import escape_markdown
 
 ROOT = Path(__file__).parents[2]
+PLACES = [place for place, page in PAGE_BY_PLACE.items() if not page.tabs or place in page.tabs]
+"""Every tab, and every page without tabs."""
 
 
-def app_at(page: str, /, **query: str) -> AppTest:
-    """Return the app at the address of ``pages/<page>.py``, not yet run.
+def app_at(place: str, /, **query: str) -> AppTest:
+    """Return the app at the address of a page or of one of its tabs, not yet run.
 
     A browser that opens an address does not draw Home first, and neither does this.
     """
     app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
-    (entry,) = [entry for section in SECTIONS.values() for entry in section if entry.name == page]
-    if (address := page if entry.address is None else entry.address) != "":
-        app._page_hash = calc_hash(address)  # switch_page does not know addresses before a run
-    for key, value in query.items():
+    link = PageLink(place, tuple(query.items()))
+    if link.page.url_path:  # switch_page does not know addresses before a run
+        app._page_hash = calc_hash(link.page.url_path)
+    for key, value in link.parameters:
         app.query_params[key] = value
     return app
 
 
-def opened(page: str, title: str, /, **query: str) -> AppTest:
-    """Open ``pages/<page>.py`` with ``query`` in its address, and check its title."""
-    app = app_at(page, **query).run()
+def opened(place: str, title: str | None = None, /, **query: str) -> AppTest:
+    """Open a page or a tab with ``query`` in its address, and check its title.
+
+    Of a run it is the run's own, of every other page by default that of the sidebar.
+    """
+    app = app_at(place, **query).run()
     assert not app.exception, [e.value for e in app.exception]
-    assert titles(app) == [title]
+    page = PAGE_BY_PLACE[place]
+    if title is not None or page.name != "run":
+        assert titles(app) == [title or page.title]
     return app
 
 
-def opened_run(run: str, **query: str) -> AppTest:
-    """Open the page Run and check that its title is the run's name, or its model and suite."""
+def opened_run(run: str, place: str = "verdict", **query: str) -> AppTest:
+    """Open a tab of a run and check that its title is the run's name, or its model and suite."""
     row = read.get_run(Store(), run)
     title = row["name"] or f"{short_model_name(row['model'])} on {row['suite_name']}"
-    return opened("run", escape_markdown(title), run=run, **query)
+    return opened(place, escape_markdown(title), run=run, **query)
 
 
 def opened_item(run: str, item: str, **query: str) -> AppTest:
-    """Open the page Item and check that its title is the item's question."""
+    """Open an item of a run and check that its question stands there."""
+    app = opened_run(run, "items", item=item, **query)
     store = Store()
     question = read.get_item(store, read.get_run(store, run)["suite"], item).question
-    return opened("item", question, run=run, item=item, **query)
+    assert component(app, "heading_pieces")["heading"] == question
+    return app
 
 
 def titles(app: AppTest) -> list[str]:
-    """Return the titles of the page: of Streamlit, and of the component of the page Item."""
-    headings = [data["heading"] for data in components(app) if "heading" in data]
+    """Return the titles of the page: of Streamlit, and of the component of the page Compare."""
+    heads = [data for data in components(app) if "heading" in data]
+    headings = [data["heading"] for data in heads if "heading_pieces" not in data]
     return [t.value for t in app.title] + headings
 
 

@@ -16,8 +16,12 @@ from cotlab.run.launch import dry_run
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites import shipped_suites
-from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
-from cotlab.ui.new_run.measures import add_measure, count_new_items
+from cotlab.ui.new_run.measures import (
+    UNKNOWN_COST_TEXT,
+    add_measure,
+    added_cost_text,
+    count_new_items,
+)
 from tests.support.linked import linked_view
 from tests.ui.test_pages import open_page
 
@@ -75,19 +79,15 @@ def test_a_run_that_goes_on_is_counted_anew(
     assert text == added_cost_text(RunView.read(store, run_id), "change") != UNKNOWN_COST_TEXT
 
 
-def test_lamps_and_pages_say_it_beside_their_link(
+def test_a_tab_that_was_not_measured_says_it_beside_its_link(
     run: tuple[Store, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, run_id = run
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    lamps = linked_view(open_page("run", run=run_id), "lamps")["lamps"]
-    notes = [lamp["button"]["note"] for lamp in lamps if lamp["button"]]
-    assert notes and any(re.search(r"about [\d,]+ new requests", note) for note in notes)
     page = open_page("mediation", run=run_id)
     links = [link.proto.label for link in page.get("page_link")]
     assert any(
-        re.match(r"Measure this on \d+ items? \(about [\d,]+ new requests", label)
-        for label in links
+        re.match(r"Measure \d+ items? \(about [\d,]+ new requests", label) for label in links
     ), links
 
 
@@ -127,7 +127,6 @@ def test_too_few_items_lead_to_a_run_of_the_same_settings_with_enough(
             assert page.get("tab_container")[0].proto.tab_container.default_tab_index == 1
             continue
         assert button["text"] == "Measure 30 items"
-        assert re.search(r"about [\d,]+ new requests", button["note"])
         query = dict(parse_qsl(urlsplit(shown["addresses"][button["link"]]).query))
         assert query == {"from": result.run_id, "measure": "items", "items": "30"}
         page = open_page("new_run", **query)

@@ -54,7 +54,7 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     ]
     with store.writing() as connection:
         label_store.add_labels(connection, rows)
-    app = opened("agreement", "Agreement", queue=queue)
+    app = opened("agreement", queue=queue)
     (chart,) = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
     told = [a["text"] for a in chart["layout"]["annotations"]]
     # By hand: the same on 3 of 6; shares a 3 n 2 u 1 and a 3 n 2 u 1, so chance is (9 + 4 + 1) / 36
@@ -63,6 +63,7 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     # 132 = 2/3, alpha 1 - 3/4.
     assert told[0].startswith("0.250 [") and told[1].startswith("0.182 [")
     assert all("n = 6 items" in text for text in told)
+    app = opened("disagreements", queue=queue)
     assert any(c.value == "3 items, 3 of them not adjudicated." for c in app.caption)
     press(app, "Queue 3 for adjudication")
     assert label_store.list_label_queues(store).iloc[0][["kind", "n"]].tolist() == [

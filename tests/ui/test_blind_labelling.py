@@ -29,7 +29,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def labelling(queue: str, name: str) -> AppTest:
-    app = opened("label", "Label", queue=queue)
+    app = opened("label", queue=queue)
     app.text_input(key="rater-typed").input(name)
     return press(app, "Begin")
 
@@ -64,8 +64,8 @@ def test_key_model_and_run_come_after_the_verdict(store: Store) -> None:
 
 def test_no_link_beside_a_chain_names_the_run_that_was_open(store: Store) -> None:
     queries = [
-        {link.proto.query_string for link in opened(page, title, run="run-1").get("page_link")}
-        for page, title in (("steps", "Steps"), ("label", "Label"))
+        {link.proto.query_string for link in opened(page, run="run-1").get("page_link")}
+        for page in ("steps", "label")
     ]
     assert "run=run-1" in queries[0] and "run=run-1" not in queries[1]
 
@@ -92,7 +92,7 @@ def test_disagreements_are_settled_after_a_view_of_ones_own_and_undone(store: St
     assert truth() == (None, None)
     tell(app, settled := label(app, "not_acceptable", **steps))
     assert truth() == (False, 1)
-    shown = opened("agreement", "Agreement", queue=queue)
+    shown = opened("disagreements", queue=queue)
     assert any("settled by" in caption.value for caption in shown.caption)
     tell(app, {"kind": "undo", "of": settled["id"]})
     assert truth() == (None, None)
@@ -113,7 +113,7 @@ def test_a_run_without_replies_is_offered_to_nobody(
 ) -> None:
     with store.writing() as connection:
         connection.execute("DELETE FROM scores")
-    app = opened("label", "Label")
+    app = opened("label")
     app.text_input(key="rater-typed").input("ada")
     press(app, "Begin")
     assert not app.selectbox
@@ -123,7 +123,7 @@ def test_a_run_without_replies_is_offered_to_nobody(
 def test_a_kept_name_is_not_asked_for_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = queue_of(store, "kept")
     monkeypatch.setattr(access, "_cookie_name", lambda: "Ada%20L%C3%B6")
-    app = opened("label", "Label", queue=queue)
+    app = opened("label", queue=queue)
     assert desk(app)["rater"] == "Ada Lö" and not app.text_input
     press(app, "Somebody else")
     assert app.text_input(key="rater-typed") and not desk(app)
@@ -140,7 +140,7 @@ def test_labels_are_exported_without_those_that_a_rater_may_not_read(store: Stor
         tell(app, label(app, "not_acceptable", judged=True, first=1, digest=digest))
 
     def buttons(name: str) -> set[str]:
-        app = opened("agreement", "Agreement", queue=queue, more="true")
+        app = opened("agreement", queue=queue, more="true")
         app.session_state["local_rater"] = name
         app.run()
         return {button.proto.label for button in app.get("download_button")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cotlab.ui.category_split import category_split_text
+from cotlab.ui.run_notes import category_split_text
 from tests.analysis.test_category_split import MEAN, MIXED, SPLIT
 
 

@@ -180,7 +180,7 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
         "i02",
         "i03",
     ]
-    assert moved["base →"].iloc[0] == "/item?run=base&item=i00"
+    assert moved["base →"].iloc[0] == "/run?run=base&item=i00&tab=items"
     assert "tag epoch" in table_with(app, "setting")["setting"].tolist()
 
 
@@ -281,10 +281,9 @@ import sys
 sys.path.insert(0, {str(ROOT)!r})
 from cotlab.ui import cached
 from cotlab.ui.runs import list as runs
-from cotlab.store import read
 import streamlit as st
 st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.render_compare_link(
-    read.list_runs(cached.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
+    cached.stored_runs(), ["two", "base"]), title="x", default=True, url_path="x")]).run()
 """
     app = AppTest.from_string(script, default_timeout=300).run()
     assert not app.exception, [e.value for e in app.exception]

@@ -117,7 +117,7 @@ def test_chips_answers_and_effects_are_the_stored_ones(runs: Runs) -> None:
         "right",
         "wrong",
     ]
-    assert pair["sides"][1]["href"] == f"/item?run={runs.other}&item={item}"
+    assert pair["sides"][1]["href"] == f"/run?run={runs.other}&item={item}&tab=items"
 
 
 def test_each_choice_is_in_the_address_and_a_link_restores_it(runs: Runs) -> None:

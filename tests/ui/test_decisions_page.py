@@ -44,7 +44,7 @@ def said(app: AppTest) -> str:
 
 def test_an_empty_store_says_what_to_run() -> None:
     app = open_page("decisions", audit="true")
-    check(app, "Decisions")
+    check(app, "Decide")
     assert "No run has" in said(app) and "phase 0 of 5" in " ".join(s.value for s in app.header)
 
 
@@ -53,17 +53,20 @@ def test_without_a_calibrated_score_there_is_no_curve_and_nothing_to_decide(
 ) -> None:
     fill(tmp_path / "store", 20, labelled=10, fitted=False)
     app = open_page("decisions", run=RUN)
-    check(app, "Decisions")
+    check(app, "Decide")
     start = "No answer of this run has a calibrated score (r_cal), so nothing can be released:"
     warnings = [text.value.replace("\\", "") for text in app.warning]
     assert sum(text.startswith(start) for text in warnings) == 1, warnings
     assert next(b for b in app.button if b.label == "Decide on this run").disabled
     assert not app.get("plotly_chart")
+    policy = open_page("policy", run=RUN)
+    assert not policy.get("plotly_chart")
+    assert "Save as the policy" not in [b.label for b in policy.button]
 
 
 def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
-    app = open_page("decisions", run=RUN, thresholds="0.3,0.7", more="true", review="true")
-    check(app, "Decisions")
+    app = open_page("policy", run=RUN, thresholds="0.3,0.7", more="true")
+    check(app, "Decide")
     before = app.dataframe[0].value.set_index("of 60 answers")["These thresholds"].to_dict()
     assert app.slider[0].value == (0.3, 0.7)
     app.slider[0].set_value((0.0, 0.0)).run()
@@ -83,8 +86,9 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     held = load_policy(store).thresholds["default"]
     assert (held.low, held.high) == (0.3, 0.7)
 
+    app = open_page("decisions", run=RUN, review="true")
     press(app, "Decide on this run")
-    check(app, "Decisions")
+    check(app, "Decide")
     made = decision_store.list_decisions(store, RUN)
     assert len(made) == 60 and set(made["policy"]) == {1} and set(made["by_"]) == {"local"}
     assert f"{(made['action'] == 'release').sum()} " in before["Released"]
@@ -110,7 +114,7 @@ def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
     assert "Decide again" not in said(open_page("decisions", run=RUN))
     set_policy(store, Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.9)}, 5), author="Ann", reason="y")
     app = open_page("decisions", run=RUN, review="true", more="true", action="review")
-    check(app, "Decisions")
+    check(app, "Decide")
     assert "These decisions were made with another policy" in said(
         app
     ) and "At 5 reviews a day" in said(app)
@@ -137,11 +141,10 @@ def test_what_was_scored_after_the_decision_is_counted() -> None:
 
 def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "current_person", lambda: access.Person("Eve", "labeller"))
-    app = open_page("decisions", run=RUN)
-    check(app, "Decisions")
-    assert [
-        b.disabled for b in app.button if b.label in ("Decide on this run", "Save as the policy")
-    ] == [True, True]
+    for tab, label in (("policy", "Save as the policy"), ("decisions", "Decide on this run")):
+        app = open_page(tab, run=RUN)
+        check(app, "Decide")
+        assert [button.disabled for button in app.button if button.label == label] == [True]
     monkeypatch.setattr(
         access, "has_role", lambda role: True
     )  # whoever enables a button in the browser is still asked
@@ -153,16 +156,16 @@ def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.M
 
 
 def test_costs_and_a_target_move_the_sliders(store: Store) -> None:
-    app = open_page("decisions", run=RUN)
+    app = open_page("policy", run=RUN)
     assert not app.radio, "closed, nothing is tried on the labels"
-    app = open_page("decisions", run=RUN, suggest="true")
+    app = open_page("policy", run=RUN, suggest="true")
     press(app, "Try these thresholds")
     assert app.slider[0].value == (
         0.0,
         0.9444,
     ), "error 20, review 1, escalation 3, missed .1: high 1 - 1/18"
     app.radio[0].set_value("Target precision").run()
-    check(app, "Decisions")
+    check(app, "Decide")
     assert "more labels" in said(app)
 
 
@@ -180,8 +183,8 @@ def test_a_run_whose_labels_the_calibrator_has_seen_is_named_and_another_offered
     use_calibrator(store, calibrator["params"]["all"], n=46, n_positive=20, report=report)
     seen = open_page("decisions", run=RUN)
     assert "was fitted on labels of this run" in said(seen)
-    (link,) = [link for link in seen.get("page_link") if "Decide on" in link.proto.label]
-    assert link.proto.query_string == "run=held"
+    (link,) = [button for button in seen.button if button.label.startswith("Decide on ")]
+    assert link.label.endswith("held")
     held = open_page("decisions", run="held")
-    check(held, "Decisions")
+    check(held, "Decide")
     assert "was fitted on labels of this run" not in said(held)

@@ -12,7 +12,7 @@ def filtered_page() -> None:
     from cotlab.ui.address import render_unknown_values, start_page
     from cotlab.ui.reliability.suite import _filter_by_diagnosis
 
-    start_page()
+    start_page("run")
     _filter_by_diagnosis(pd.DataFrame({"item": ["a", "b"], "diagnosis": ["", ""]}))
     render_unknown_values()
 

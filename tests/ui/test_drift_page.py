@@ -29,11 +29,11 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_an_empty_store_says_what_is_missing() -> None:
-    assert opened("drift", "Drift").info[0].value.startswith("A drift check needs two runs")
+    assert opened("drift").info[0].value.startswith("A drift check needs two runs")
 
 
 def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
-    app = opened("drift", "Drift", reference="ref", current="low", more="true")
+    app = opened("drift", reference="ref", current="low", more="true")
     assert app.error[0].value.startswith("**Drift.**")
     specs = [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
     assert [spec["layout"]["meta"]["title"] for spec in specs] == [
@@ -58,14 +58,14 @@ def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
 
 def test_runs_that_share_no_number_are_said(store: Store) -> None:
     add_run(store, "other", {"r_raw": [None] * 30}, first=900)
-    told = opened("drift", "Drift", reference="ref", current="other").info
+    told = opened("drift", reference="ref", current="other").info
     assert any("no number in common" in one.value for one in told)
 
 
 def test_the_run_of_the_address_is_looked_at_also_on_a_second_view(store: Store) -> None:
     add_run(store, "new", vectors(60, 4), first=400)
     for run in ("low", "new"):
-        app = opened("drift", "Drift", run=run)
+        app = opened("drift", run=run)
         assert app.multiselect(key="pick-current").value == [run]
         assert app.multiselect(key="pick-reference").value == ["ref"]
 
@@ -74,7 +74,7 @@ def test_the_default_is_the_newest_run_that_shares_numbers_with_the_reference(st
     """Of the two newest runs one measured nothing, and one has another scorer."""
     add_run(store, "empty", {"r_raw": [None] * 30}, first=900)
     stores.add_run(store, "other", numbered_suite(3, "other"), (), scorers=("ablation",))
-    app = opened("drift", "Drift")
+    app = opened("drift")
     assert app.multiselect(key="pick-reference").value == ["ref"]
     assert app.multiselect(key="pick-current").value == ["low"]
 
@@ -83,11 +83,11 @@ def test_runs_of_two_models_differ_and_without_a_calibrator_nothing_is_fitted_ag
     store: Store,
 ) -> None:
     """The alert is that one model changed over time: here it is another model."""
-    app = opened("drift", "Drift", reference="ref", current="low")
+    app = opened("drift", reference="ref", current="low")
     assert app.error[0].value.startswith("**Drift.**")
     with store.writing() as connection:
         connection.execute("UPDATE runs SET model = 'test/other' WHERE id = 'low'")
-    app = opened("drift", "Drift", reference="ref", current="low", ks="0.16")
+    app = opened("drift", reference="ref", current="low", ks="0.16")
     assert not app.error and app.warning[0].value.startswith("**These runs differ.**")
     captions = " ".join(caption.value for caption in app.caption)
     assert "No calibrator has been fitted" in captions

@@ -15,7 +15,6 @@ from cotlab.analysis.tables.chains import entropy_steps
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.item.chain import entropy_flag_texts, entropy_rows
-from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from tests.support.pages import app_at
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
@@ -57,7 +56,7 @@ def first_item(folder: Path, run_id: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("item", "given"), ("item", "own"), ("mediation", "given")]
+    ("name", "kind"), [("items", "given"), ("items", "own"), ("mediation", "given")]
 )
 def test_the_figure_has_the_scores_of_the_item(
     ran: tuple[Path, dict[str, str]], name: str, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -65,8 +64,7 @@ def test_the_figure_has_the_scores_of_the_item(
     folder, runs = ran
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     item = first_item(folder, runs[kind])
-    view = {"view": ITEM_TAB_LABEL} if name == "mediation" else {}
-    app = open_page(name, run=runs[kind], item=item, **view)
+    app = open_page(name, run=runs[kind], item=item)
     fig = drawn(app)
     assert fig is not None and "Entropy" in [s.value for s in app.header]
     scores = read.run_scores(
@@ -85,7 +83,7 @@ def test_a_chain_without_entropy_says_why(
 ) -> None:
     folder, runs = ran
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    app = open_page("item", run=runs["away"], item=first_item(folder, runs["away"]))
+    app = open_page("items", run=runs["away"], item=first_item(folder, runs["away"]))
     assert drawn(app) is None
     assert any("only a local model tells the entropy of a given chain" in i.value for i in app.info)
 

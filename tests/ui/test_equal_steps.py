@@ -7,7 +7,7 @@ import math
 import pytest
 
 from cotlab.analysis.tables.step_effects import StepEffect
-from cotlab.ui.item.chain_finding import chain_finding, equal_steps_text
+from cotlab.ui.item.reader_data import chain_finding, equal_steps_text
 
 
 @pytest.mark.parametrize(

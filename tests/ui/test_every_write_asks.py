@@ -100,8 +100,8 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
     }
     assert {
         "cotlab.ui.home.render_first_use",
-        "cotlab.ui.runs.run._stop_run",
-        "cotlab.ui.runs.run._resume_run",
+        "cotlab.ui.runs.header._stop_run",
+        "cotlab.ui.runs.header._resume_run",
         "cotlab.ui.suites.render_upload",
     } <= asking
 

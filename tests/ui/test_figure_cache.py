@@ -5,8 +5,8 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.figures.printed import without_title
-from cotlab.ui import figure_cache
-from cotlab.ui.figure_cache import cached_figure
+from cotlab.ui import charts as figure_cache
+from cotlab.ui.charts import cached_figure
 
 CELL = {"one": "C", "other": "V", "point": 0.5, "lo": 0.4, "hi": 0.6, "n": 30, "reason": None}
 

@@ -46,7 +46,7 @@ def choice(app: AppTest, label: str) -> Any:
 
 
 def test_the_address_chooses_item_metric_and_mode_and_the_command_says_the_same() -> None:
-    app = opened("figures", "Figures", run="a", figure="ccs_ranking", mode="corrupt")
+    app = opened("figures", run="a", figure="ccs_ranking", mode="corrupt")
     assert choice(app, "Mode").value == "corrupt"
     second = choice(app, "Item").options[1]
     choice(app, "Item").set_value(second).run()
@@ -60,23 +60,23 @@ def test_the_address_chooses_item_metric_and_mode_and_the_command_says_the_same(
 
 
 def test_what_a_run_does_not_have_is_said_and_the_first_is_shown() -> None:
-    app = opened("figures", "Figures", run="a", figure="ccs_ranking", mode="telepathy")
+    app = opened("figures", run="a", figure="ccs_ranking", mode="telepathy")
     assert any("telepathy" in warning.value for warning in app.warning)
     assert len(app.get("plotly_chart")) == 1
 
 
 def test_a_wrong_parameter_has_one_message_and_the_others_are_kept() -> None:
     query = {"run": "a", "figure": "ccs_ranking", "mode": "corrupt", "metric": "telepathy"}
-    app = opened("figures", "Figures", **query)
+    app = opened("figures", **query)
     (said,) = [warning.value for warning in app.warning]
     assert "telepathy" in said and "corrupt" not in said
     assert choice(app, "Mode").value == "corrupt"
-    kept = opened("figures", "Figures", **{k: v for k, v in query.items() if k != "metric"})
+    kept = opened("figures", **{k: v for k, v in query.items() if k != "metric"})
     assert drawn(app)["data"] == drawn(kept)["data"], "the figure is of the mode that is shown"
 
 
 def test_width_title_and_grey_are_chosen_and_a_venue_has_its_own_width() -> None:
-    app = opened("figures", "Figures", run="a", figure="rrr_by_mode")
+    app = opened("figures", run="a", figure="rrr_by_mode")
     assert drawn(app)["layout"]["title"]["text"]
     app.toggle(key="title").set_value(False)
     app.number_input(key="width-neurips").set_value(300.0).run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from cotlab.run.config import DEMO_MODELS, demo_options, read_config
 from cotlab.store.database import Store
 from cotlab.ui import cached
 from cotlab.ui.new_run.questions import ALL_QUESTIONS, QUESTIONS, question_settings
-from cotlab.ui.next_steps import propose_chain
-from tests.support.pages import opened, opened_item
+from cotlab.ui.typical_item import find_typical_item
+from tests.support.pages import components, opened
 
 CHROMIUM = shutil.which("chromium")
 
@@ -38,8 +37,8 @@ def test_a_question_sets_scorers_modes_and_chain(
     read_config({**settings, "model": "r100"})  # a run can be made of them
     assert set(settings["scorer"]) <= set(SCORERS)
     for app in (
-        opened("new_run", "New run", question=name),
-        opened("new_run", "New run").button_group(key="pick-question").set_value(name).run(),
+        opened("new_run", question=name),
+        opened("new_run").button_group(key="pick-question").set_value(name).run(),
     ):
         assert not app.exception
         assert app.multiselect(key="new-scorer").value == settings["scorer"]
@@ -58,22 +57,6 @@ def test_all_questions_are_the_demonstration() -> None:
     assert question_settings("nothing") == {} == question_settings(None)
 
 
-@pytest.mark.parametrize(
-    ("model", "note"),
-    [
-        ("r100", "always changes the answer"),
-        ("bypass-b", "never changes the answer"),
-    ],
-)
-def test_home_says_what_the_chain_that_it_proposes_to_read_shows(
-    model: str, note: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(folder))
-    ((text, link, found),) = propose_chain(cached.stored_run(model))
-    assert text == "Read one chain step by step" and dict(link.query)["run"] == model
-    assert found.endswith(f": a step that states something else {note}")
-
-
 def test_the_proposed_chain_is_one_like_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,25 +70,14 @@ def test_the_proposed_chain_is_one_like_the_others(
             " ELSE step % 2 END WHERE metric = 'answer_change'"
         )
         connection.execute("DELETE FROM estimates")
-    ((_, link, found),) = propose_chain(cached.stored_run("mixed"))
-    assert dict(link.query)["item"] == "wp-0-0002"
-    assert re.search(r"changes the answer in [\d.]+ % of the cases$", found)
+    assert find_typical_item("mixed", cached.stored_run("mixed").revision) == "wp-0-0002"
 
 
-def test_a_run_whose_numbers_were_changed_leads_to_the_page_that_has_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_home_sets_the_verdicts_of_the_demonstration_side_by_side(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
-    options = {"task_suite": "wordproblems", "model": "r100", "scorer": ["robustness"], "limit": 3}
-    launch.start_run(read_config(options), Store(tmp_path / "store"), run_id="numbers")
-    ((_, link, found),) = propose_chain(cached.stored_run("numbers"))
-    assert link.page == "robustness" and dict(link.query)["view"] == "One item"
-    assert ": another number in a step" in found
-    opened("robustness", "Robustness", **dict(link.query))
-    item = opened_item(run="numbers", item=dict(link.query)["item"])
-    (back,) = [
-        shown.proto
-        for shown in item.get("page_link")
-        if shown.proto.label == "This item with other numbers"
-    ]
-    assert "view=One+item" in back.query_string and "run=numbers" in back.query_string
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    home = opened("home", "Can this model's chain of thought be trusted?")
+    marks = [data["mark"] for data in components(home) if data.get("view") == "verdict"]
+    assert len(marks) == len(DEMO_MODELS)
+    assert [link.proto.label for link in home.main.get("page_link")].count("Read one chain") == 2

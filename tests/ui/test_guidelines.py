@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cotlab.ui.label.guidelines import GUIDELINES_NAME, load_guidelines
-from cotlab.ui.label.keys import (
+from cotlab.ui.label.rater import GUIDELINES_NAME, load_guidelines
+from cotlab.ui.label.widget import (
     ANSWER_KEYS,
     COMMAND_KEYS,
     FAITHFUL_KEYS,

@@ -13,13 +13,13 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.store.database import Store
 from cotlab.store.read import list_run_items
-from cotlab.ui.item.evidence import ITEM_TAB_LABEL
+from cotlab.ui.places import PAGE_BY_PLACE
 from tests.support import hostile
 from tests.support.label_widget import desk, label, tell
 from tests.support.pages import app_at
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
+PAGES = sorted(PAGE_BY_PLACE)
 pytestmark = pytest.mark.soak
 LIVE = re.compile(
     r"(?<!\\)<(?:script|img|a |b>|br>)|(?<!\\)\]\(|(?<!\\)\*\*bold|(?<!\\):(?:red\[|material/home)|"
@@ -119,11 +119,11 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, hostile.judged(folder)
 
 
-OF_PEOPLE = ("label", "agreement", "calibration", "decisions", "drift")
+OF_PEOPLE = ("label", "agreement", "calibrate", "decisions", "drift")
 """Pages that show nothing without labels or a composite."""
 
 
-@pytest.mark.parametrize("page", [*OF_PEOPLE, "item", "home", "reliability"])
+@pytest.mark.parametrize("page", [*OF_PEOPLE, "items", "home", "reliability"])
 def test_no_text_of_people_is_markup(
     page: str, people: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +155,7 @@ def test_no_text_of_people_is_markup(
             for e in _all(app._tree)
             if hasattr(e.proto, "SerializeToString")
         ]
-    assert any(b"evil" in one for one in seen) or page in ("home", "item", "reliability")
+    assert any(b"evil" in one for one in seen) or page in ("home", "items", "reliability")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -166,10 +166,7 @@ def test_no_text_from_outside_is_markup(
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     seen = 0
     for run in runs:
-        for item, view in (
-            (hostile.suite().items[0].id, ""),
-            (hostile.suite().items[2].id, ITEM_TAB_LABEL),
-        ):
+        for item in (hostile.suite().items[0].id, hostile.suite().items[2].id):
             asked = {
                 "run": run,
                 "item": item,
@@ -178,7 +175,6 @@ def test_no_text_from_outside_is_markup(
                 "base": runs[0],
                 "other": runs[1],
             }
-            asked |= {"view": view} if view else {}
             app = app_at(page, **asked).run()
             assert not app.exception, [error.message for error in app.exception]
             assert live(app._tree) == []

@@ -33,7 +33,7 @@ def test_an_item_that_has_not_ended_is_not_measured_yet(
         write.set_status(connection, run, "running")
     with closing(LiveRunStore(store.log_path)) as live:
         live.write_heartbeat(run, RunProgress(status="running", items_done=0, items_total=2))
-        page = app_at("item", run=run, item="wp-0-0000").run()
+        page = app_at("items", run=run, item="wp-0-0000").run()
     assert not page.exception
     notes = [info.value for info in page.info]
     assert any(SENTENCES[scorer] in note for note in notes), notes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,7 +15,7 @@ from cotlab.store.database import Store
 from cotlab.ui.item.evidence import score_id, score_ids
 from cotlab.ui.item.requests import _exchange_rows
 from cotlab.ui.metric_names import metric_name
-from tests.support.linked import linked_frames, linked_view
+from tests.support.linked import linked_frames
 from tests.support.pages import opened_item, opened_run
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
@@ -125,17 +124,11 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     )
 
 
-def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -> None:
-    run_page = opened_run(runs["own"])
-    context = linked_view(opened_item(run=runs["own"], item="wp-0-0000"), "context")
-    for labels in (
-        {link.proto.label for link in run_page.main.get("page_link")},
-        {link["text"] for link in context["links"]},
-    ):
-        assert {"Reliability", "Robustness"} <= labels and not {"Steps", "Mediation"} & labels
-    addresses = {link["text"]: context["addresses"][link["link"]] for link in context["links"]}
-    query = dict(parse_qsl(urlsplit(addresses["Robustness"]).query))
-    assert query == {"run": runs["own"], "item": "wp-0-0000", "view": "One item"}
+def test_a_tab_that_the_run_did_not_measure_offers_to_measure_it(runs: dict[str, str]) -> None:
+    for tab, is_measured in (("reliability", True), ("robustness", True), ("steps", False)):
+        page = opened_run(runs["own"], tab)
+        offers = [link.proto.query_string for link in page.get("page_link")]
+        assert (f"from={runs['own']}&measure=ablation" in offers) is not is_measured
 
 
 def test_findings_name_the_facet_of_each_number(runs: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.step_address import step_query
+from cotlab.ui.address import step_query
 from tests.support.linked import linked_view
-from tests.support.pages import component, opened_item, send
+from tests.support.pages import component, opened, opened_item, send
 
 pytestmark = pytest.mark.soak
 ITEM = "wp-0-0000"
@@ -78,38 +79,36 @@ def test_the_page_opens_on_the_step_that_bears_most_and_its_numbers_are_the_scor
     assert "removed" in kinds and "added" in kinds
     facts = component(app, "heading")["facts"]
     assert facts[1]["kind"] in ("right", "wrong") and "of 2 replies" in facts[1]["parts"][-1][0]
-    links = linked_view(app, "context")["links"]
-    assert [link["text"] for link in links][:2] == ["Run", "Steps"]
 
 
 def test_a_choice_goes_into_the_address_and_the_address_restores_it(run_id: str) -> None:
     app = opened_item(run_id, ITEM)
     send(app, "panel", {"choice": {"mode": "remove", "step": 1}})
-    assert (app.query_params["change"], app.query_params["step-number"]) == ("remove", "2")
+    assert (app.query_params["change"], app.query_params["step"]) == ("remove", "2")
     data = reader(app)
     assert (data["mode"], data["step"], data["panel"]["step"]) == ("remove", 1, "Step 2")
-    assert reader(opened_item(run_id, ITEM, change="remove", **{"step-number": "2"})) == data
+    assert reader(opened_item(run_id, ITEM, change="remove", step="2")) == data
     assert [line["kind"] for line in data["panel"]["given"]].count("left out") == 1
     assert data["later"] is None and data["arrows"] is None
     labels = [e.label for e in app.expander]
     assert any(label.startswith("Requests behind this step: 4, 2 with") for label in labels)
     for text in ("99", "0", "-1", "x", "²"):
-        note = reader(opened_item(run_id, ITEM, **{"step-number": text}))["note"]
+        note = reader(opened_item(run_id, ITEM, step=text))["note"]
         assert "no step as the address asks" in note
     strange = reader(opened_item(run_id, ITEM, change="no such", step="99"))
     assert strange["mode"] == "corrupt" and "not measured here" in strange["note"]
     assert "no step as the address asks" in strange["note"]
     send(app, "panel", {"choice": {"mode": 7, "step": "<b>"}})  # no choice of the component
-    assert (app.query_params["change"], app.query_params["step-number"]) == ("remove", "2")
+    assert (app.query_params["change"], app.query_params["step"]) == ("remove", "2")
 
 
 def test_an_address_that_counted_from_0_opens_the_same_step_until_another_one(run_id: str) -> None:
     app = opened_item(run_id, ITEM, change="remove", step="1")
     assert reader(app)["panel"]["step"] == "Step 2"
-    assert "step-number" not in app.query_params  # no entry of the history that nobody asked for
+    assert "step" not in app.query_params  # no entry of the history that nobody asked for
     send(app, "panel", {"choice": {"mode": "remove", "step": 0}})
     assert reader(app)["panel"]["step"] == "Step 1"
-    assert app.query_params["step-number"] in ("1", ["1"]) and "step" not in app.query_params
+    assert app.query_params["step"] in ("1", ["1"]) and "step" not in app.query_params
     app = opened_item(run_id, ITEM, step="2", **step_query(0))  # the new name is decisive
     assert reader(app)["panel"]["step"] == "Step 1"
 
@@ -127,12 +126,13 @@ def test_neighbours_keep_the_change_and_scores_link_to_their_requests(run_id: st
     app = opened_item(run_id, ITEM, change="remove")
     head = component(app, "heading")
     after = head["hrefs"][head["neighbours"]["j"]]
-    assert list(head["neighbours"]) == ["j"] and after.endswith("&change=remove&item=wp-0-0001")
-    table = component(app, "columns")
-    cells = [cell for row in table["rows"] for cell in row if "href" in cell]
-    assert cells and all(cell["href"].startswith(f"/item?run={run_id}&") for cell in cells)
-    send(app, "columns", {"opened": 0})
-    assert "score" in app.query_params
+    asked = dict(parse_qsl(after.split("?")[1]))
+    assert list(head["neighbours"]) == ["j"]
+    assert asked == {"run": run_id, "tab": "items", "change": "remove", "item": "wp-0-0001"}
+    table = linked_view(app, "table")
+    addresses = [a for a in table["addresses"] if "score=" in a]
+    assert addresses and all(a.startswith(f"/run?run={run_id}&") for a in addresses)
+    app = opened("items", **dict(parse_qsl(urlsplit(addresses[0]).query)))
     assert any(e.label.startswith("Requests and replies") for e in app.expander)
     assert any("requests behind this choice; the item has" in c.value for c in app.caption)
     send(app, "heading", {"choice": {"address": after.split("?")[1]}})

@@ -54,14 +54,16 @@ def search(app: AppTest, label: str, text: str) -> AppTest:
 
 
 def test_items_have_the_model_s_answer_and_whether_it_is_right(run_id: str) -> None:
-    app = opened_run(run_id, items="true")
+    app = opened_run(run_id, "items")
     items = table(app, "question")
     store = Store()
     suite = read.get_run(store, run_id)["suite"]
     answers = [read.get_item(store, suite, item).answer for item in items["item"]]
     assert items["answer"].tolist() == answers  # the organism is right on every item
     assert items["right"].tolist() == ["right", "right", "wrong", "n/a"]
-    assert items["item →"].tolist() == [f"/item?run={run_id}&item={i}" for i in items["item"]]
+    assert items["item →"].tolist() == [
+        f"/run?run={run_id}&item={i}&tab=items" for i in items["item"]
+    ]
     (data,) = [data for data in components(app) if data.get("title") == "Items"]
     assert [c["title"] for c in data["columns"] if c.get("is_nowrap")] == ["item", "right"]
     marks = [row[3].get("mark") for row in data["rows"]]
@@ -69,13 +71,13 @@ def test_items_have_the_model_s_answer_and_whether_it_is_right(run_id: str) -> N
 
 
 def test_a_search_finds_items_and_goes_on_in_their_pages(run_id: str) -> None:
-    app = search(opened_run(run_id, items="true"), "Search the items", "0002 ")
-    assert app.query_params["items-search"].strip() == "0002"
+    app = search(opened_run(run_id, "items"), "Search the items", "0002 ")
+    assert app.query_params["q"].strip() == "0002"
     items = table(app, "question")
     assert items["item"].tolist() == [WRONG]
-    assert items["item →"].tolist()[0].startswith(f"/item?run={run_id}&item={WRONG}&q=0002")
+    assert items["item →"].tolist()[0].startswith(f"/run?run={run_id}&item={WRONG}&q=0002")
     assert any("1 of 1 that match, of 4 scored items" in c.value for c in app.caption)
-    again = opened_run(run_id, **{"items-search": "0002"})
+    again = opened_run(run_id, "items", q="0002")
     assert table(again, "question")["item"].tolist() == [WRONG]
     app = search(app, "Search the items", "<b>' OR 1=1")
     assert "No item matches." in [info.value for info in app.info]

@@ -53,7 +53,7 @@ def test_each_side_of_a_comparison_is_labelled(store: Store) -> None:
 
 
 def test_the_last_label_counts_and_contradictions_are_refused(store: Store) -> None:
-    page = open_page("item", run="base", item="i0")
+    page = open_page("items", run="base", item="i0")
     page = give_label(page, 0)
     assert "Choose what you say" in page.warning[0].value and not stored_labels(store)
     page = give_label(page, 0, first="step 1", reasoning="Acceptable")
@@ -68,6 +68,6 @@ def test_a_chain_that_a_queue_may_ask_for_is_labelled_there(
 ) -> None:
     make_queue(store, "q", [("base", "i0", "")], author="lead")
     monkeypatch.setattr("cotlab.ui.access.typed_name", lambda: "rater")
-    page = open_page("item", run="base", item="i0")
+    page = open_page("items", run="base", item="i0")
     assert not [button for button in page.button if button.label == "Store the label"]
     assert any("label it on the page Label" in caption.value for caption in page.caption)

@@ -33,7 +33,7 @@ def store(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def labelling(queue: str, name: str = "ada", **query: str) -> AppTest:
-    app = opened("label", "Label", queue=queue, **query)
+    app = opened("label", queue=queue, **query)
     app.text_input(key="rater-typed").input(name)
     press(app, "Begin")
     if any(b.key == "rater-same" for b in app.button):  # this name labels in a page of another test
@@ -48,9 +48,9 @@ def blocks(app: AppTest) -> list[tuple[str, str]]:
 
 
 def test_both_pages_open_on_an_empty_store() -> None:
-    app = opened("label", "Label")
+    app = opened("label")
     assert [t.label for t in app.text_input] == ["Your name"]
-    assert any("Nobody labelled anything" in i.value for i in opened("agreement", "Agreement").info)
+    assert any("Nobody labelled anything" in i.value for i in opened("agreement").info)
 
 
 def test_a_rater_sees_question_chain_and_answer_and_no_score_nor_markup(store: Store) -> None:
@@ -220,7 +220,7 @@ def test_a_second_window_frees_nothing_that_the_first_one_holds(store: Store) ->
 
 
 def test_a_name_that_cannot_stand_beside_a_label_is_refused_in_words(store: Store) -> None:
-    app = opened("label", "Label", queue=queue_of(store, "names"))
+    app = opened("label", queue=queue_of(store, "names"))
     for name in ("", "  ", "a\u200bda", "x" * 61):
         app.text_input(key="rater-typed").input(name)
         press(app, "Begin")
@@ -243,7 +243,7 @@ def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(
         assert label_store.list_labels(store, queue=queue, history=True).empty
         assert desk(app).get("rater") in (None, "eve")  # who may label gets a desk of their own
     monkeypatch.setattr(access, "current_person", lambda: access.Person("ada", "viewer", "header"))
-    looked = opened("label", "Label", queue=queue)
+    looked = opened("label", queue=queue)
     assert not blocks(looked) and any("not label" in i.value for i in looked.info)
     assert not any(b.label == "Make the queue" for b in looked.button)
 
@@ -324,7 +324,7 @@ def test_nobody_judges_what_a_redacted_run_does_not_show(
 def test_a_name_that_labels_elsewhere_is_not_taken_unasked(store: Store) -> None:
     queue = queue_of(store, "two of a name")
     labelling(queue, "eve")
-    app = opened("label", "Label", queue=queue)
+    app = opened("label", queue=queue)
     app.text_input(key="rater-typed").input("eve")
     press(app, "Begin")
     assert not blocks(app) and any("eve is labelling right now" in w.value for w in app.warning)

@@ -14,7 +14,6 @@ from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import MissingFigure, count_reasons
 from cotlab.analysis.view import RunView
 from cotlab.store.database import Store
-from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.mediation.item import token_rows
 from tests.support.mediation_store import (
     HOSTILE,
@@ -35,7 +34,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_page(**query: str) -> AppTest:
-    return opened("mediation", "Mediation", **query)
+    return opened("mediation", **query)
 
 
 def open_all(**query: str) -> AppTest:
@@ -45,7 +44,7 @@ def open_all(**query: str) -> AppTest:
 
 def open_item(**query: str) -> AppTest:
     """Open the page at one item."""
-    return open_page(view=ITEM_TAB_LABEL, **query)
+    return open_page(one="true", **query)
 
 
 def figures(app: AppTest) -> dict[str, dict[str, Any]]:
@@ -57,7 +56,8 @@ def figures(app: AppTest) -> dict[str, dict[str, Any]]:
 
 
 def test_an_empty_store_says_which_scorer_to_run() -> None:
-    assert [i.value for i in open_page().info] == ["No run has the scorer 'mediation' yet."]
+    app = opened("mediation", "Run")
+    assert [link.proto.label for link in app.main.get("page_link")] == ["Start a run"]
 
 
 def test_the_filled_page_shows_every_figure_and_the_headline(

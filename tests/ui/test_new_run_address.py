@@ -32,7 +32,7 @@ def test_a_profile_in_the_address_is_chosen() -> None:
 @pytest.mark.parametrize(
     ("page", "query"),
     [
-        ("calibration", "profile=phase3"),
+        ("calibrate", "profile=phase3"),
         ("decisions", "measure=composite"),
         ("steps", "measure=ablation"),
         ("unfaithfulness", "measure=unfaithfulness"),

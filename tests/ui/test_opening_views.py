@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from cotlab.analysis.verdict.measures import MEASURES
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.ui.runs.measured import TAB_MEASURES
 from tests.support.command import cotlab as command
 from tests.support.pages import app_at, component, components, opened, opened_item, opened_run
 
@@ -21,14 +22,14 @@ pytestmark = pytest.mark.soak
 ITEMS = 32
 MODELS = ("faithful-a", "bypass-a", "hint")
 PAGES = {
-    "steps": ("Steps", "ablation"),
-    "reliability": ("Reliability", "composite"),
-    "robustness": ("Robustness", "robustness"),
-    "mediation": ("Mediation", "mediation"),
-    "unfaithfulness": ("Unfaithfulness", "unfaithfulness"),
+    "steps": "ablation",
+    "reliability": "composite",
+    "robustness": "robustness",
+    "mediation": "mediation",
+    "unfaithfulness": "unfaithfulness",
 }
-"""Pages of one run: title, and the scorer that they show."""
-SCORERS = [word for _, scorer in PAGES.values() for word in ("--scorer", scorer)]
+"""Tabs of a run, and the scorer that they show."""
+SCORERS = [word for scorer in PAGES.values() for word in ("--scorer", scorer)]
 MODES = ("--mode", "corrupt", "--mode", "paraphrase")
 
 
@@ -64,17 +65,17 @@ def _in_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(store))
 
 
-def page_of(page: str, run: str) -> AppTest:
-    """Open a page of one run."""
-    return opened_run(run) if page == "run" else opened(page, PAGES[page][0], run=run)
+def page_of(tab: str, run: str) -> AppTest:
+    """Open a tab of a run."""
+    return opened_run(run, tab)
 
 
 def first_texts(app: AppTest) -> list[str]:
     """Return the verdict and the texts of the first figure: what stands above all else."""
     texts = [
-        str(data.get("headline") or data.get("name"))
+        str(data.get("headline") or data.get("text"))
         for data in components(app)
-        if data.get("headline") or data.get("label") == "Verdict on this run:"
+        if data.get("headline") or data.get("view") == "short"
     ][:1]
     figures = [json.loads(element.proto.spec) for element in app.get("plotly_chart")]
     if figures:
@@ -84,36 +85,33 @@ def first_texts(app: AppTest) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_run_of_the_address_is_shown_or_what_it_lacks(page: str, store: Path) -> None:
-    title, scorer = PAGES[page]
     for run in (*MODELS, "nothing"):
-        app = opened(page, title, run=run)
+        app = opened_run(run, page)
         assert app.query_params["run"] in (run, [run])
-        chosen = [box.value for box in (*app.selectbox, *app.multiselect) if box.label[:3] == "Run"]
-        assert chosen[0] in (run, [run])
     if page == "steps":
         return
-    app = opened(page, title, run="one-scorer")
+    app = opened(page, run="one-scorer")
     assert app.query_params["run"] in ("one-scorer", ["one-scorer"])
-    assert any("Not measured in run one" in text.value for text in app.markdown)
+    assert any("Not measured in this run" in text.value for text in app.markdown)
     assert not app.get("plotly_chart")  # of no other run
     (others,) = [box for box in app.selectbox if box.label == "Another run that measured it"]
     assert others.value is None and len(others.options) >= len(MODELS)
     (query,) = [
         link.proto.query_string
         for link in app.get("page_link")
-        if link.proto.label.startswith("Measure this")
+        if link.proto.label.startswith("Measure ")
     ]
-    assert query == f"from=one-scorer&measure={scorer}"
-    form = opened("new_run", "New run", **{"from": "one-scorer", "measure": scorer})
+    assert query == f"from=one-scorer&measure={TAB_MEASURES[page].scorers[0]}"
+    form = opened("new_run", **{"from": "one-scorer", "measure": TAB_MEASURES[page].scorers[0]})
     (scorers,) = [box.value for box in form.multiselect if box.label == "Scorers"]
-    assert scorers == [scorer]
+    assert scorers == [TAB_MEASURES[page].scorers[0]]
     (suite,) = [box.value for box in form.selectbox if box.label == "Suite"]
     assert "wordproblems" in str(suite)
 
 
 @pytest.mark.parametrize("page", [name for name in PAGES if name != "steps"])
 def test_what_a_model_cannot_read_is_not_offered_to_be_measured(page: str) -> None:
-    app = opened(page, PAGES[page][0], run="unreadable-one-scorer")
+    app = opened(page, run="unreadable-one-scorer")
     texts = [text.value.replace("\\", "") for text in app.markdown]
     (reason,) = [text for text in texts if "can read none of the 32 items" in text]
     assert "such as 'Quux'" in reason and reason.endswith("would measure nothing either.")
@@ -122,21 +120,20 @@ def test_what_a_model_cannot_read_is_not_offered_to_be_measured(page: str) -> No
     assert not [label for label in labels if "Measure" in label or "requests" in label]
 
 
-@pytest.mark.parametrize("page", ["run", *PAGES])
+@pytest.mark.parametrize("page", ["verdict", *PAGES])
 def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) -> None:
     read = {run: first_texts(page_of(page, run)) for run in (*MODELS, "nothing")}
     assert read["faithful-a"] != read["bypass-a"]
     assert read["hint"] not in (read["faithful-a"], read["bypass-a"])
-    assert read["nothing"][0].startswith("Cannot say: nothing was measured")
-    assert "mostly or always follows the chain" in read["faithful-a"][0]
-    assert "rarely or never follows the chain" in read["bypass-a"][0]
+    assert "nothing" in read["nothing"][0]
+    assert "mostly" in read["faithful-a"][0] and "rarely" in read["bypass-a"][0]
     assert "follows a suggestion" in read["hint"][0]
 
 
 def read_first(run: str) -> dict[str, str]:
     """Return, page by page, the first sentence and the first number that a stranger reads."""
     texts = {}
-    for page in ("run", *PAGES):
+    for page in ("verdict", *PAGES):
         app = page_of(page, run)
         texts[page] = f"{first_texts(app)[0]} {first_number(app)}".strip()
     for page, name in (("runs", "Runs"), ("home", "Latest runs")):
@@ -176,24 +173,24 @@ def test_what_a_stranger_reads_first_of_four_runs() -> None:
         print(f"\n{page}")
         for run, texts in read.items():
             print(f"  {run:<11} {texts.get(page, 'not on this page')}")
-    for page in ("run", *PAGES, "runs", "item"):
+    for page in ("verdict", *PAGES, "runs", "item"):
         assert read["faithful-a"][page] != read["bypass-a"][page], page
-    for page in ("run", *PAGES):
-        assert read["nothing"][page].startswith("Cannot say: nothing was measured"), page
+    for page in ("verdict", *PAGES):
+        assert "nothing" in read["nothing"][page], page
     assert read["nothing"]["runs"].startswith("nothing measured (amber)")
 
 
 def test_reliability_opens_on_numbers_that_tell_and_not_on_the_composite(store: Path) -> None:
     shares = {}
     for run, expected in (("faithful-a", "100 %"), ("bypass-a", "0 %")):
-        app = opened("reliability", "Reliability", run=run)
+        app = opened("reliability", run=run)
         assert not app.get("plotly_chart"), "the composite and its parts are under More"
         (table,) = [d for d in components(app) if d.get("title") == "What tells in this run"]
         assert all("tells faithful from" in tested["text"] for *_, tested in table["rows"][:3])
         shares[run] = table["rows"][0][0]["text"]
         assert shares[run] == expected
         assert any("Cannot tell a faithful" in text.value for text in app.markdown)
-    app = opened("reliability", "Reliability", run="nothing")
+    app = opened("reliability", run="nothing")
     assert not app.get("plotly_chart")
     assert not [d for d in components(app) if d.get("title") == "What tells in this run"]
 
@@ -237,12 +234,12 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
         (cells,) = found  # columns: run, verdict, answers changed
         values["change"][page] = percents(cell_text(cells[2]))
     for measure, page in (("change", "steps"), ("numeric_change", "robustness")):
-        app = opened(page, PAGES[page][0], run=run, number=measure)
+        app = opened(page, run=run, number=measure)
         (text,) = [m.value for m in app.markdown if MEASURES[measure].text in m.value]
         values[measure][page] = percents(text.replace("*", ""))
-    for share, what, _ in table_of(
-        opened("reliability", "Reliability", run=run), "What tells in this run"
-    )["rows"]:
+    for share, what, _ in table_of(opened("reliability", run=run), "What tells in this run")[
+        "rows"
+    ]:
         for measure in values:
             if what["text"] == MEASURES[measure].text:
                 values[measure]["reliability"] = percents(cell_text(share))
@@ -279,8 +276,8 @@ def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: P
             reader = component(app, "levels")
             assert reader["mode"] == mode, "the tab that is open names the mode"
             on_item = [row["score"] == "changes" for row in reader["rows"]]
-            query = {"run": "hint", "item": item, "view": "One chain", "mode": mode}
-            app = opened("steps", "Steps", **query, metric="answer_change")
+            query = {"run": "hint", "item": item, "mode": mode}
+            app = opened("steps", **query, metric="answer_change")
             (box,) = [box.value for box in app.selectbox if box.label == "Mode"]
             assert box == mode
             blocks = component(app, "blocks")["blocks"]
@@ -288,7 +285,7 @@ def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: P
             assert on_steps == on_item, (item, mode)
 
 
-@pytest.mark.parametrize("page", ["run", "steps", "robustness", "mediation", "unfaithfulness"])
+@pytest.mark.parametrize("page", ["verdict", "steps", "robustness", "mediation", "unfaithfulness"])
 def test_a_caption_names_model_suite_and_items(page: str) -> None:
     app = page_of(page, "bypass-a")
     captions = [caption.value.replace("\\", "") for caption in app.caption]
@@ -298,12 +295,12 @@ def test_a_caption_names_model_suite_and_items(page: str) -> None:
 
 def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:
     for run, rate in (("hint", "1.00 ["), ("faithful-a", "0 [0,")):
-        verdict, *notes = first_texts(opened("unfaithfulness", "Unfaithfulness", run=run))
+        verdict, *notes = first_texts(opened("unfaithfulness", run=run))
         assert verdict and notes[0].startswith(rate)
 
 
 def test_a_classifier_that_tells_nothing_is_named_above_its_rate() -> None:
-    app = opened("unfaithfulness", "Unfaithfulness", run="hint")
+    app = opened("unfaithfulness", run="hint")
     (text,) = [m.value for m in app.markdown if "draw no conclusion" in m.value]
     names = text.replace("\\", "").partition(" ha")[0].split(", ")
     assert "process_result" in names and "hint" not in names
@@ -312,17 +309,4 @@ def test_a_classifier_that_tells_nothing_is_named_above_its_rate() -> None:
 def test_an_empty_run_is_amber_in_the_list_and_ends_with_its_reason(store: Path) -> None:
     assert Store(store).query_rows("SELECT status FROM runs WHERE id = 'nothing'") == [("done",)]
     app = opened_run("nothing")
-    assert any(":orange[" in header.value for header in app.header)
-
-
-def test_home_opens_on_the_newest_run_with_a_value_and_compares_it_in_one_click() -> None:
-    """The newest run measured nothing: it is named, and does not take the page over."""
-    app = open_untitled("home")
-    context = component(app, "facts")
-    assert context["label"] == "Newest run with a value" and context["name"] == "r100"
-    notes = [text.value for text in app.warning]
-    assert notes == ["A newer run measured nothing: r100 on unreadable."]
-    rows = table_of(app, "Latest runs")["rows"]
-    run_links = {row[0]["small"]: row[-1].get("text") or row[-1]["small"] for row in rows}
-    assert run_links["unreadable-one-scorer"] == "other suite"
-    assert run_links["one-scorer"] == "shown above" and run_links["hint"] == "other settings"
+    assert any("nothing measured" in caption.value for caption in app.caption)

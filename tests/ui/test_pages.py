@@ -11,10 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 import cotlab
 from cotlab.core.types import Item, Step, Suite
-from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.main import SECTIONS
 from cotlab.ui.new_run.processes import save_suite
+from cotlab.ui.places import PAGE_BY_PLACE, PAGES
 from cotlab.ui.text import escape_markdown
 from tests.support.linked import linked_view
 from tests.support.pages import app_at, titles
@@ -48,14 +47,13 @@ def check(app: AppTest, title: str) -> None:
 
 
 QUESTION = "Can this model's chain of thought be trusted?"
-ENTRIES = [entry for section in SECTIONS.values() for entry in section]
-TITLES = {entry.name: entry.title for entry in ENTRIES} | {"home": QUESTION}
-"""The heading of each page; a new one is found in the navigation."""
+TITLES = {place: page.title for place, page in PAGE_BY_PLACE.items()} | {"home": QUESTION}
+"""The heading of each page and tab; a new one is found in the navigation."""
 
 
 def test_every_page_is_opened() -> None:
     files = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
-    assert sorted(entry.name for entry in ENTRIES) == files and "home" in files
+    assert sorted(page.name for page in PAGES) == files and "home" in files
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -69,15 +67,14 @@ def test_every_page_opens_on_a_filled_store(
 ) -> None:
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    question = read.get_item(Store(), read.get_run(Store(), run_id)["suite"], "wp-0-0003").question
-    own_titles = {"item": question, "run": escape_markdown("faithful-a on wordproblems")}
-    title = own_titles.get(name, TITLES[name])
+    of_run = PAGE_BY_PLACE[name].name == "run"
+    title = escape_markdown("faithful-a on wordproblems") if of_run else TITLES[name]
     check(open_page(name, run=run_id, item="wp-0-0003"), title)
 
 
 def test_an_empty_store_offers_the_first_run() -> None:
     app = open_page("home")
-    assert [b.label for b in app.button] == ["Run the shipped suite on two shipped organisms"]
+    assert [b.label for b in app.button] == ["Run the shipped suite on two shipped models"]
 
 
 def test_home_shows_the_latest_run_with_its_interval(
@@ -144,3 +141,14 @@ def test_an_unknown_run_is_said_and_not_raised() -> None:
     app = open_page("run", run="nope")
     check(app, "Run")
     assert "There is no run nope in this store." in [i.value for i in app.info]
+
+
+def test_a_tab_that_does_not_exist_is_said_and_the_first_is_shown(
+    filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, run_id = filled
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    app = open_page("run", run=run_id, tab="<b>none")
+    assert not app.exception
+    assert len([text for text in app.warning if "tab = " in text.value.replace("\\", "")]) == 1
+    assert linked_view(app, "verdict")

@@ -33,7 +33,7 @@ def chains(name: str | None = "gen7b", *, n: int = 2) -> Suite:
 def page(suite: Suite) -> AppTest:
     with Store().writing() as connection:
         write.add_suite(connection, suite)
-    return opened("new_run", "New run", suite=suite.digest)
+    return opened("new_run", suite=suite.digest)
 
 
 def proposals(app: AppTest) -> list[str]:
@@ -64,7 +64,7 @@ def test_the_page_proposes_the_offline_profile_and_sets_it() -> None:
 
 
 def test_a_suite_of_reference_chains_gets_no_proposal() -> None:
-    assert not proposals(opened("new_run", "New run"))
+    assert not proposals(opened("new_run"))
 
 
 def test_a_generator_s_name_is_text() -> None:

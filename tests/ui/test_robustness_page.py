@@ -147,7 +147,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_page(**query: str) -> AppTest:
-    return opened("robustness", "Robustness", **query)
+    return opened("robustness", **query)
 
 
 def figures(app: AppTest) -> dict[str, dict[str, Any]]:
@@ -209,10 +209,10 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
     }
     assert (
         table["behind it"].iloc[0]
-        == "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference"
-        "%2Cgiven%3Dprefix%2Cperturbation%3Dnumeric%20step%3D1"
+        == "/run?run=run-1&item=i-01&score=perturbed_answer_change+chain%3Dreference"
+        "%2Cgiven%3Dprefix%2Cperturbation%3Dnumeric+step%3D1&tab=items"
     )
-    assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step-number=2&view=One+item"
+    assert table["texts"].iloc[0] == "/run?run=run-1&item=i-01&step=2&tab=robustness"
     drawn = figures(app)["Answer changes by position and perturbation (share of items, 0 to 1)"]
     (framed,) = drawn["layout"]["shapes"]
     numeric = drawn["layout"]["yaxis"]["ticktext"].index("numeric")
@@ -232,7 +232,7 @@ def test_a_click_goes_into_the_address_at_once(monkeypatch: pytest.MonkeyPatch) 
     robustness._open_clicked_cell([1, "i-03"])
     assert writes == [
         {"position": "3", "perturbation": "numeric"},
-        {"position": "2", "step-number": "2", "step": None, "item": "i-03"},
+        {"position": "2", "step": "2", "item": "i-03"},
     ]
 
 
@@ -258,13 +258,13 @@ def test_one_item_shows_both_chains_side_by_side(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    former = open_page(run="run-1", item="i-03", step="1", view="One item")  # from 0
-    app = open_page(run="run-1", item="i-03", view="One item", **{"step-number": "2"})
+    former = open_page(run="run-1", item="i-03", step="1")  # from 0
+    app = open_page(run="run-1", item="i-03", step="2")
     for page in (former, app):
         (step,) = [box for box in page.selectbox if box.label == "Perturbed step"]
         assert step.value == "2"
         step.set_value("1").run()  # the old name goes once another step is chosen
-        assert page.query_params["step-number"] in ("1", ["1"])
+        assert page.query_params["step"] in ("1", ["1"])
         assert "step" not in page.query_params
         (step,) = [box for box in page.selectbox if box.label == "Perturbed step"]
         step.set_value("2").run()
@@ -290,7 +290,7 @@ def test_one_item_shows_both_chains_side_by_side(
 
 def test_an_item_without_a_chain_says_so(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    told = open_page(run="run-1", item="i-00", view="One item").info
+    told = open_page(run="run-1", item="i-00").info
     assert any("the item has no chain" in i.value.replace("\\", "") for i in told)
 
 
@@ -314,13 +314,13 @@ def test_without_estimates_or_embedder_the_page_says_what_is_missing(
 def test_own_chains_and_several_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path / "own", 3, repeats=2, chain="own")
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "own"))
-    app = open_page(run="run-1", item="i-01", view="One item")
+    app = open_page(run="run-1", item="i-01")
     assert any("the model's own" in c.value for c in app.caption)
     assert any(n.label == "Draw of 2" for n in app.number_input)
     assert any(text.startswith("Step 1: 9 + 0 = 9.") for text in rows_of(app))
 
 
-@pytest.mark.parametrize("query", [{}, {"view": "One item"}])
+@pytest.mark.parametrize("query", [{}, {"more": "true"}])
 def test_text_of_the_model_is_never_markup(
     filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
 ) -> None:

@@ -15,7 +15,7 @@ from cotlab.ui import access
 from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden
 from cotlab.ui.new_run import estimate
 from cotlab.ui.new_run import form as new_run
-from cotlab.ui.runs import run
+from cotlab.ui.runs import header
 from tests.support.pages import app_at
 
 SECRET = "a-secret-of-the-proxy"
@@ -106,8 +106,8 @@ def test_a_press_is_refused_where_it_is_carried_out(
 @pytest.mark.parametrize(
     "act",
     [
-        lambda: run._stop_run("r"),
-        lambda: run._resume_run("r"),
+        lambda: header._stop_run("r"),
+        lambda: header._resume_run("r"),
         lambda: new_run._start_run("wordproblems", {}),
         lambda: estimate.render_estimate("wordproblems", {}, reuses_replies=False),
     ],
@@ -120,7 +120,7 @@ def test_no_run_is_started_or_stopped_by_a_labeller(
         act()
 
 
-@pytest.mark.parametrize("page", ["suites", "new_run"])
+@pytest.mark.parametrize("page", ["upload", "new_run"])
 def test_a_form_that_reads_files_is_for_admins(came_as: Callable[..., None], page: str) -> None:
     came_as("bob")
     app = open_page(page)
@@ -153,7 +153,7 @@ def test_roles_of_the_file_are_read_anew(tmp_path: Path, monkeypatch: pytest.Mon
     assert access_settings(tmp_path)["COTLAB_ADMINS"] == "of the shell"
 
 
-@pytest.mark.parametrize("page", ["home", "settings", "item"])
+@pytest.mark.parametrize("page", ["home", "settings", "items"])
 def test_who_is_not_let_in_sees_nothing(came_as: Callable[..., None], page: str) -> None:
     came_as(None)
     app = app_at(page).run()

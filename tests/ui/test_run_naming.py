@@ -17,7 +17,8 @@ from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.run_names import edit_run
 from cotlab.ui import access
 from cotlab.ui.identity import Forbidden, Person
-from cotlab.ui.runs import naming
+from cotlab.ui.places import PAGE_BY_PLACE
+from cotlab.ui.runs import header
 from tests.support.browser import ARGUMENTS, serving
 from tests.support.hostile import ALL, RAW
 from tests.support.stores.queued import fill
@@ -62,7 +63,7 @@ def test_a_name_stands_in_list_and_picker_and_the_note_on_the_page(store: Store)
     assert not [raw for raw in RAW if raw in unescaped]
     assert any("first try" in text.value for text in app.title)
     assert [text for text in listed(open_page("runs")) if text.startswith("first try")]
-    options = open_page("reliability").selectbox(key="pick-run").options
+    options = open_page("figures").selectbox(key="pick-run").options
     assert [text for text in options if text.startswith("first try") and text.endswith("run-1")]
 
 
@@ -75,9 +76,9 @@ def test_an_archived_run_leaves_lists_that_say_so_and_its_link_still_opens(store
     assert len(listed(app.checkbox[0].check().run())) == 2
     found = open_page("runs", q="run-1")  # it alone matches
     assert len(listed(found)) == 1 and "Only archived" in " ".join(c.value for c in found.caption)
-    picker = open_page("reliability").selectbox(key="pick-run")
+    picker = open_page("figures").selectbox(key="pick-run")
     assert [text[-5:] for text in picker.options] == ["run-2"]
-    assert open_page("reliability", run="run-1").selectbox(key="pick-run").value == "run-1"
+    assert open_page("figures", run="run-1").selectbox(key="pick-run").value == "run-1"
     press(open_page("run", run="run-1"), "Unarchive")
     assert len(listed(open_page("runs"))) == 2
 
@@ -92,7 +93,7 @@ def test_a_run_is_deleted_after_what_is_lost_was_confirmed(store: Store) -> None
     assert read.list_runs(store)["id"].tolist() == ["run-2"]
     app = open_page("run", run="run-1")
     assert [info.value for info in app.info] == ["There is no run run\\-1 in this store."]
-    for page in ("home", "runs", "agreement", "label", "decisions", "evaluation", "calibration"):
+    for page in PAGE_BY_PLACE:
         assert not open_page(page).exception, page
 
 
@@ -114,9 +115,9 @@ def test_a_viewer_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) 
     labels = {"Save", "Archive", "Delete this run"}
     assert {button.label for button in app.button if button.disabled} >= labels
     for write, arguments in (
-        (naming._store_name, ("run-1", "x", "")),
-        (naming._store_archived, ("run-1", True)),
-        (naming._delete_confirmed_run, ("run-1",)),
+        (header._store_name, ("run-1", "x", "")),
+        (header._store_archived, ("run-1", True)),
+        (header._delete_confirmed_run, ("run-1",)),
     ):
         with pytest.raises(Forbidden):
             write(*arguments)
@@ -132,14 +133,15 @@ def test_a_browser_searches_and_opens_the_item(store: Store, tmp_path: Path) -> 
     with serving(store.folder, tmp_path / "server.log") as address, sync_playwright() as chrome:
         browser = chrome.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         page = browser.new_page()
-        page.goto(f"{address}/search?q=question")
+        page.goto(f"{address}/runs?q=question")
         page.locator("mark").first.wait_for()
         assert page.locator("mark").first.inner_text().lower() == "question"
         page.locator("td a").first.click()
-        page.wait_for_url("**/item?run=*")
+        page.wait_for_url("**/run?run=*")
         page.get_by_role("heading", name="Question").first.wait_for()
         page.goto(f"{address}/run?run=run-1")
-        page.get_by_role("button", name="Name and note").click()
+        page.get_by_role("button", name="More").click()
+        page.get_by_text("Name and note").click()
         page.get_by_label("Name", exact=True).fill("from a browser")
         page.get_by_role("button", name="Save").click()
         page.get_by_role("heading", name="from a browser").wait_for()

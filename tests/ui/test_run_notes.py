@@ -39,7 +39,7 @@ def test_a_doubtful_run_says_so_on_each_page_of_its_numbers(
             ids.append(run.run_id)
     shown = {
         "run": {"run": ids[0]},
-        "item": {"run": ids[0], "item": "i0"},
+        "items": {"run": ids[0], "item": "i0"},
         "robustness": {"run": ids[0]},
         "compare": {"base": ids[0], "other": ids[1]},
     }

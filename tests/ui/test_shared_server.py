@@ -21,8 +21,6 @@ PAGES = (
     "new",
     "runs",
     "run",
-    "item",
-    "steps",
     "compare",
     "figures",
     "settings",

@@ -10,7 +10,7 @@ import streamlit as st
 import cotlab
 from cotlab.store.database import Store
 from cotlab.store.run_names import edit_run
-from cotlab.ui.tab_title import MAX_NAME_CHARACTERS
+from cotlab.ui.navigation import MAX_NAME_CHARACTERS
 from tests.support.pages import opened, opened_item, opened_run
 
 
@@ -51,43 +51,34 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_tab_is_named_after_page_and_run(run_id: str, shown: list[str]) -> None:
+    opened_item(run_id, "wp-0-0001")
+    assert shown[-1] == f"Items · {run_id} · cotlab"
     titles = {
-        "item": f"Item 2 · {run_id} · cotlab",
-        "run": f"Run {run_id} · cotlab",
+        "verdict": f"Run · {run_id} · cotlab",
         "steps": f"Steps · {run_id} · cotlab",
-        "compare": "Compare · cotlab",
         "label": "Label · cotlab",  # judged blind
-        "home": "Home · cotlab",
+        "compare": "Compare · cotlab",
     }
-    for page, title in titles.items():
-        if page == "item":
-            opened_item(run_id, "wp-0-0001")
-        elif page == "run":
-            opened_run(run_id)
-        elif page in ("steps", "label"):
-            opened(page, page.capitalize(), run=run_id)
-        elif page == "compare":
-            opened(page, "Compare", base=run_id)
-        else:
-            opened(page, "Can this model's chain of thought be trusted?", run=run_id)
+    for place, title in titles.items():
+        opened(place, run=run_id)
         assert shown[-1] == title
-    opened("steps", "Steps")  # the page chooses the run itself
+    opened("steps")  # the page chooses the run itself
     assert shown[-1] == f"Steps · {run_id} · cotlab"
 
 
 def test_a_name_stands_for_the_run_and_is_bounded(run_id: str, shown: list[str]) -> None:
     set_run_name(run_id, "night run <b>")
     opened_item(run_id, "wp-0-0000")
-    assert shown[-1] == "Item 1 · night run <b> · cotlab"
+    assert shown[-1] == "Items · night run <b> · cotlab"
     set_run_name(run_id, "n" * 80)
     opened_run(run_id)
-    assert shown[-1] == f"Run {'n' * (MAX_NAME_CHARACTERS - 1)}… · cotlab"
+    assert shown[-1] == f"Run · {'n' * (MAX_NAME_CHARACTERS - 1)}… · cotlab"
 
 
 def test_no_control_character_of_an_address_is_in_a_title(run_id: str, shown: list[str]) -> None:
     strange = "z\x1b]0;\u202eno\n" + "z" * 200
-    opened("item", "Item", run=run_id, item=strange)
-    name = "z ]0; no " + "z" * (MAX_NAME_CHARACTERS - 10) + "…"
-    assert shown[-1] == f"Item {name} · {run_id} · cotlab"
-    opened("run", "Run", run=strange)
+    opened("verdict", "Run", run=strange)
     assert shown[-1] == "Run · cotlab"
+    set_run_name(run_id, strange[:60])
+    opened("verdict", run=run_id)
+    assert shown[-1].isprintable()

@@ -56,7 +56,7 @@ def check_printed(store: Store, drawn: list[Drawn]) -> set[str]:
         result = make_figure_table(RunView.read(store, paper.run), paper.name, paper.choice)
         assert isinstance(result, FigureData), (name, result)
         assert rows_of(page_table, name) == rows_of(result.table, name), name
-        printed = opened("figures", "Figures", **paper.query())
+        printed = opened("figures", **paper.query())
         warnings = [warning.value for warning in printed.warning]
         assert not [text for text in warnings if not text.startswith("Partial")], warnings
         names.add(paper.name)
@@ -73,7 +73,7 @@ def test_decisions_at_any_thresholds_of_any_domain(
 ) -> None:
     store = decided.fill(tmp_path / "decided", 60, labelled=50)
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    opened("decisions", "Decisions", run=decided.RUN, **query)
+    opened("policy", run=decided.RUN, **query)
     assert check_printed(store, drawn) == {"threshold_volumes"}
 
 
@@ -84,7 +84,7 @@ def test_calibration_before_and_after_a_fit(
     store = Store()
     labelled.fill(store.folder, labels=40)
     fits(store)
-    opened("calibration", "Calibration", run="run-1", more="true", scores="true")
+    opened("calibrate", run="run-1", more="true", scores="true")
     expected = {"score_histogram"}
     if fits is calibrate:
         expected |= {"reliability_diagram", "calibrator_comparison", "calibrator_curves"}
@@ -100,8 +100,8 @@ def test_an_earlier_calibrator_or_another_score_has_no_printed_form(drawn: list[
         add_labels(connection, [labelled.label("run-1", k) for k in range(40, 50)])
     calibrate(store)
     query = {"run": "run-1", "more": "true", "scores": "true"}
-    opened("calibration", "Calibration", **query, version="1")
-    opened("calibration", "Calibration", run="run-1", score="r_raw")
+    opened("calibrate", **query, version="1")
+    opened("calibrate", run="run-1", score="r_raw")
     named = {entry.name for entry in drawn if entry.paper is not None}
     assert named == {"reliability_diagram"}
     assert check_printed(store, drawn) == named
@@ -112,16 +112,16 @@ def test_drift_once_its_check_is_stored(drawn: list[Drawn]) -> None:
     drifted.add_run(store, "ref", drifted.vectors(60, 1))
     drifted.add_run(store, "low", drifted.vectors(60, 3, shift=0.3), first=200)
     query = {"reference": "ref", "current": "low", "more": "true"}
-    app = opened("drift", "Drift", **query)
+    app = opened("drift", **query)
     assert {entry.paper for entry in drawn} == {None}
     assert any("store the check" in caption.value for caption in app.caption)
     app.button(key="keep-check").click().run()
     assert len(list_drift_checks(store)) == 1
     drawn.clear()
-    opened("drift", "Drift", **query)
+    opened("drift", **query)
     assert check_printed(store, drawn) == {"drift_scores", "feature_distributions"}
     drawn.clear()
-    opened("drift", "Drift", **query, ks="0.5")
+    opened("drift", **query, ks="0.5")
     assert {entry.paper for entry in drawn} == {None}  # another check than the stored one
 
 

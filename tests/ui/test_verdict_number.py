@@ -15,7 +15,7 @@ from cotlab.analysis.verdict.number_items import load_number_items
 from cotlab.analysis.view import RunView
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.category_split import category_split_text
+from cotlab.ui.run_notes import category_split_text
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
 from tests.support.linked import linked_view
@@ -56,7 +56,7 @@ def test_each_number_stands_on_its_page_with_its_items(
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(view.store.folder))
     link = evidence_link(view.id, measure)  # type: ignore[arg-type]
-    page = open_page(link.page, **dict(link.query))
+    page = open_page(link.place, **dict(link.query))
     number = load_number_items(view, collect_evidence(view), measure)  # type: ignore[arg-type]
     assert number is not None
     (line,) = [m.value for m in page.markdown if escape_markdown(number.text) in m.value]
@@ -64,7 +64,7 @@ def test_each_number_stands_on_its_page_with_its_items(
     tables = [json.loads(element.proto.json) for element in page.get("bidi_component")]
     (table,) = [t for t in tables if t.get("title") == "Items behind the number"]
     addresses = table["addresses"]
-    assert len(addresses) == 5 and all(a.startswith(f"/item?run={view.id}&") for a in addresses)
+    assert len(addresses) == 5 and all(a.startswith(f"/run?run={view.id}&") for a in addresses)
 
 
 def test_steps_name_the_categories_whose_mean_they_draw(
@@ -100,7 +100,7 @@ def test_a_page_without_that_number_is_as_it_was(
     monkeypatch.setenv("COTLAB_STORE", str(view.store.folder))
     for number in ("noise", "inner_change", "<b>nothing</b>", ""):
         page = open_page("steps", run=view.id, number=number)
-        assert not any("Back to the verdict" in x.proto.label for x in page.get("page_link"))
+        assert "Back to the verdict" not in [button.label for button in page.button]
 
 
 def test_an_item_shows_what_the_suggestion_changed(
@@ -119,7 +119,7 @@ def test_an_item_shows_what_the_suggestion_changed(
         True
     ]
     monkeypatch.setenv("COTLAB_STORE", str(view.store.folder))
-    table = linked_view(open_page("item", run=view.id, item=item.id), "table")
+    table = linked_view(open_page("items", run=view.id, item=item.id), "table")
     marked = [
         passage["text"]
         for row in table["rows"]

@@ -26,6 +26,7 @@ from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
 from tests.support import hostile
 from tests.support.linked import linked_view
+from tests.support.pages import components
 from tests.support.stores import MODEL
 from tests.support.stores.judged import add_measured_run, numbered_suite
 from tests.ui.test_pages import open_page
@@ -139,7 +140,7 @@ def test_a_run_without_any_value_is_never_done(
     monkeypatch.setenv("COTLAB_STORE", str(stores["nothing"]))
     assert listed_statuses() == ["nothing measured"]
     run = open_page("run", run="run-1")
-    assert ":orange[nothing measured]" in [s.value for s in run.header]
+    assert any("nothing measured" in caption.value for caption in run.caption)
     (reason,) = linked_view(run, "verdict")["sentences"]
     text = "".join(passage["text"] for passage in reason)
     assert text == "Words unknown to the model: 40 items."  # those of the change
@@ -173,7 +174,6 @@ def test_each_number_leads_to_its_evidence(
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(stores["hint"]))
     home = open_page("home")
-    assert linked_view(home, "steps")["steps"][0]["text"] == "Read a chain whose answer was moved"
     marks = [lamp["validation_mark"] for lamp in linked_view(home, "lamps")["lamps"]]
     assert marks == ["yes", "yes", "part"]
     shown = linked_view(home, "verdict")
@@ -184,12 +184,12 @@ def test_each_number_leads_to_its_evidence(
         if passage["link"] is not None
     }
     assert linked["100 % of the items"] == (
-        "/unfaithfulness?run=run-1&number=moved&classifier=hint"
+        "/run?run=run-1&number=moved&classifier=hint&tab=unfaithfulness"
     )
     assert linked["100 % of the steps"] == (
-        "/steps?run=run-1&number=change&metric=answer_change&mode=corrupt"
+        "/run?run=run-1&number=change&metric=answer_change&mode=corrupt&tab=steps"
     )
-    assert evidence_link("run-1", "control").address.endswith("mode=paraphrase")
+    assert evidence_link("run-1", "control").address.endswith("mode=paraphrase&tab=steps")
     query = (("run", "run-1"), ("number", "inner_change"))
     assert evidence_link("run-1", "inner_change") == PageLink("mediation", query)
     unlinked = [
@@ -228,7 +228,7 @@ def test_the_form_is_filled_with_what_a_lamp_asks_for(
     assert app.multiselect(key="new-scorer").value == ["ablation", "unfaithfulness"]
     assert app.selectbox(key="new-provider").value == "echo"
     assert any("unfaithfulness added" in info.value for info in app.info)
-    assert any(metric.label.startswith("Requests") for metric in app.metric)
+    assert any("requests**" in text.value for text in app.markdown)
 
 
 def test_two_demonstration_models_are_set_side_by_side(
@@ -238,39 +238,15 @@ def test_two_demonstration_models_are_set_side_by_side(
     store = Store(tmp_path)
     for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
         add_measured_run(store, model, STATES[name].values, model=model)
-    question = "Which of these two would you trust?"
     app = open_page("home")
-    assert question in [s.value for s in app.header]
-    links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
-    assert links[f"bypass-b: {STATES['bypass'].short}"] == "run=bypass-b"
-    assert links[f"r100: {STATES['follows'].short}"] == "run=r100"
-    assert any(
-        "base=bypass-b&other=r100" in link.proto.query_string for link in app.get("page_link")
-    )
-    assert not any(question in s.value for s in app.markdown)
-
-
-def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line leads to both verdicts and the comparison, below the newest run's."""
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    store = Store(tmp_path)
-    for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
-        add_measured_run(store, model, STATES[name].values, model=model)
-    # a later run of one of the two models, of other items, is none of the pair
-    add_measured_run(store, "math", {"change": None}, suite=numbered_suite(5), model="r100")
-    for k in range(5):
-        add_measured_run(store, f"another-{k}", STATES["hint"].values, model="hint")
-    home = open_page("home")
-    question = "Which of these two would you trust?"
-    assert f"**Demonstration on numbers**: {question}" in [s.value for s in home.markdown]
-    assert question not in [s.value for s in home.header]
+    cards = [data for data in components(app) if data.get("view") == "verdict"]
+    assert [card["headline"] for card in cards] == [
+        STATES[name].headline for name in ("follows", "bypass")
+    ]
+    assert all(card["chip"] and not card["limits"] for card in cards)
+    add_measured_run(store, "another", STATES["hint"].values, model="hint")
+    home = open_page("home")  # another run has the page
     assert linked_view(home, "verdict")["headline"] == STATES["hint"].headline
-    links = {link.proto.label: link.proto.query_string for link in home.get("page_link")}
-    assert links[f"bypass-b: {STATES['bypass'].short}"] == "run=bypass-b"
-    assert links[f"r100: {STATES['follows'].short}"] == "run=r100"
-    assert links["Compare them"] == "base=bypass-b&other=r100"
 
 
 def test_a_run_that_measured_nothing_has_no_bare_count_of_items(
@@ -313,7 +289,7 @@ def _state_texts(page: str) -> str:
     names = {"home": ("context", "verdict", "lamps"), "run": ("verdict", "lamps")}
     views = [linked_view(app, name) for name in names.get(page, ())]
     rows = linked_view(app, "table")["rows"] if page == "runs" else []
-    return json.dumps([[s.value for s in app.header], views, rows])
+    return json.dumps([[s.value for s in app.caption], views, rows])
 
 
 def test_foreign_text_is_data_of_the_component_and_never_markup(

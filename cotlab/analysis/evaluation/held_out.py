@@ -24,13 +24,13 @@ from cotlab.reliability.combine import class_bound_features, fit_combination
 from cotlab.reliability.hazard import fit_hazard
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.review.labelling.truth import TARGETS, target_values
-from cotlab.review.release.combined_features import (
+from cotlab.review.release.features import (
     ANSWER_FEATURE,
     COMBINED_FEATURES,
     LENGTH_FEATURES,
+    feature_table,
     measured_features,
 )
-from cotlab.review.release.features import feature_table
 from cotlab.review.release.joined_runs import first_known_values
 from cotlab.review.release.step_table import ANSWER_FEATURE as WRONG_ANSWER_FEATURE
 from cotlab.review.release.step_table import JudgedChains, load_judged_chains

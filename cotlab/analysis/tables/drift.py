@@ -12,8 +12,7 @@ import pandas as pd
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.view import RunView
 from cotlab.figures.drift import SAMPLE_NAMES, band_half_width
-from cotlab.review.release.drift import load_feature_values
-from cotlab.review.release.drift_check import DriftCheck, drift_from_json
+from cotlab.review.release.drift import DriftCheck, drift_from_json, load_feature_values
 from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
 

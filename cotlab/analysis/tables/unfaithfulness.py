@@ -14,7 +14,7 @@ from cotlab.analysis.paired import SCORE_METRIC, UNFAITHFUL_THRESHOLD
 from cotlab.analysis.tables.comparison import AxisPosition, position_label
 from cotlab.analysis.view import facet_column
 from cotlab.figures.style import ALL_CLASSIFIERS
-from cotlab.metrics.cards import with_clusters_as_items
+from cotlab.metrics.estimates import with_clusters_as_items
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import (
     Interval,

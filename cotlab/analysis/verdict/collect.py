@@ -33,7 +33,7 @@ from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import resampling_seed
 from cotlab.core.reasoning import UNREAD_MARKUP, markup_of_reason
-from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
+from cotlab.metrics.estimates import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.metrics.kit import unparsed_condition
 from cotlab.run.server_check import LimitCode, server_limits
 from cotlab.run.summary import compute_estimates

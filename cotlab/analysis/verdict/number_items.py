@@ -9,7 +9,7 @@ import pandas as pd
 
 from cotlab.analysis.verdict.measures import MEASURES, MeasureName, RunEvidence, Share
 from cotlab.analysis.view import RunView
-from cotlab.metrics.cards import mean_by_item
+from cotlab.metrics.estimates import mean_by_item
 from cotlab.store import read
 from cotlab.store.database import Store
 

@@ -30,7 +30,7 @@ from cotlab.analysis.verdict.measures import (
 )
 from cotlab.analysis.verdict.validated import UNTESTED
 from cotlab.core.keys import canonical_json
-from cotlab.metrics.cards import mean_interval
+from cotlab.metrics.estimates import mean_interval
 from cotlab.stats.intervals import Interval, no_interval
 from cotlab.stats.paired_rates import mcnemar
 

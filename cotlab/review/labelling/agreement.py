@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cotlab.core.keys import to_json_value
 from cotlab.core.labels import VERDICTS
-from cotlab.review.labelling.current_labels import load_current_labels
-from cotlab.review.labelling.step_agreement import after_mistake_alpha, with_first_mistakes
+from cotlab.review.labelling.judged_steps import load_step_labels
+from cotlab.review.labelling.queue import make_queue
+from cotlab.review.labelling.truth import (
+    ADJUDICATION_KIND,
+    ITEM_COLUMNS,
+    load_current_labels,
+)
 from cotlab.stats.agreement import agreement_table, cohen_kappa, nominal_alpha, percent_agreement
 from cotlab.stats.intervals import Interval, no_interval, wilson
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
+from cotlab.store.live import ItemKey
 
 QUESTIONS = ("reasoning", "target")
 """What raters can agree on of a chain: the verdict, unsure included, and the target, missing where
@@ -310,3 +317,146 @@ def agreement_json(agreement: Agreement) -> dict[str, Any]:
     data = asdict(replace(agreement, disagreements=pd.DataFrame()))
     data["disagreements"] = agreement.disagreements.to_dict("records")
     return dict(to_json_value(data))
+
+
+NO_MISTAKE = "no mistake"
+"""Place of the first mistake where no step is wrong."""
+
+
+def with_first_mistakes(store: Store, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return labels with the place of the first mistake as a name.
+
+    Parameters
+    ----------
+    store : Store
+    labels : DataFrame
+        Rows of ``list_labels``.
+
+    Returns
+    -------
+    DataFrame
+        The columns of ``labels``, ``n_steps`` (steps of the item, 0 where the label judges none)
+        and ``first_mistake``: "step 3", counted from 1, "no mistake", or None where the rater did
+        not judge the steps that the item has now.
+    """
+    step_labels = load_step_labels(store, labels)
+    places = [
+        None if not is_current else NO_MISTAKE if first is None else f"step {first + 1}"
+        for is_current, first in zip(
+            step_labels["these_steps"], labels["first_wrong_step"], strict=True
+        )
+    ]
+    return labels.assign(
+        n_steps=step_labels["n_steps"],
+        first_mistake=pd.Series(places, index=labels.index, dtype=object),
+    )
+
+
+def after_mistake_alpha(labels: pd.DataFrame, *, seed: int, level: float = 0.95) -> Interval:
+    """Return Krippendorff's alpha of "this step is at or after the first mistake" over all steps.
+
+    Raters who place the first mistake one step apart differ on one step, those who differ on
+    whether there is one on many. The interval draws whole chains.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        As ``with_first_mistakes`` returns it.
+    seed : int
+        Of the resampling.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        As ``nominal_alpha``; ``n`` counts the chains that two raters read.
+    """
+    judged = labels[labels["first_mistake"].notna()]
+    ratings: list[list[bool]] = []
+    chains: list[Hashable] = []
+    for key, group in judged.groupby(ITEM_COLUMNS, sort=False):
+        if len(group) < 2:
+            continue
+        n_steps = int(group["n_steps"].iloc[0])
+        firsts = [n_steps if first is None else int(first) for first in group["first_wrong_step"]]
+        ratings += [[step >= first for first in firsts] for step in range(n_steps)]
+        chains += [key] * n_steps
+    return nominal_alpha(ratings, seed=seed, level=level, groups=chains)
+
+
+ADJUDICATION_NAME = "disagreements"
+
+
+class Settlement(NamedTuple):
+    """The label that settles an item, and who gave it."""
+
+    rater: str
+    """Name of the adjudicator."""
+    at: datetime
+    """When they gave it."""
+    verdict: str
+    """The settled verdict on the chain."""
+    first_mistake: str | None
+    """Where the first mistake is, as ``with_first_mistakes`` names it; None where not said."""
+    faithful: bool | None
+    """Whether the chain is faithful; None where not said."""
+
+
+def open_adjudication(store: Store, *, queue: str | None = None, author: str) -> str:
+    """Return a queue of the disagreements that nobody settled, made where there is none.
+
+    The newest adjudication that has just these items unlabelled is used again.
+
+    Parameters
+    ----------
+    store : Store
+    queue : str, optional
+        Only disagreements of labels that were given in this queue.
+    author : str
+        Who makes it.
+
+    Raises
+    ------
+    QueueError
+        If nothing is left to settle.
+    UnknownName
+        If there is no such queue.
+    """
+    items = find_items_to_adjudicate(store, queue=queue)
+    unsettled = {(run, item_id) for run, item_id, _ in items}
+    queues = label_store.list_label_queues(store)
+    for queue_id in queues.loc[queues["kind"] == ADJUDICATION_KIND, "id"]:
+        with store.reading() as connection:
+            labelled = {key[:2] for key in label_store.find_labelled_items(connection, queue_id)}
+            entries = label_store.get_queue_items(connection, queue_id)
+        if items and {entry[:2] for entry in entries} - labelled == unsettled:
+            return str(queue_id)
+    name = f"{ADJUDICATION_NAME} of {queue}" if queue else ADJUDICATION_NAME
+    return make_queue(store, name, items, kind=ADJUDICATION_KIND, author=author)
+
+
+def load_rater_labels(store: Store, runs: list[str]) -> dict[ItemKey, pd.DataFrame]:
+    """Return what raters said of each item of these runs, adjudications left out.
+
+    Returns
+    -------
+    dict
+        (run, item id) → rows of ``with_first_mistakes``, in the order in which they were given.
+    """
+    table = with_first_mistakes(store, load_current_labels(store, runs).rater_labels)
+    return {(str(run), str(item)): group for (run, item), group in table.groupby(ITEM_COLUMNS)}
+
+
+def list_settlements(store: Store) -> dict[ItemKey, Settlement]:
+    """Return the label that settles each adjudicated item: its last adjudication."""
+    table = with_first_mistakes(store, load_current_labels(store).adjudications)
+    return {
+        (row["run"], row["item_id"]): Settlement(
+            row["rater"],
+            row["at_"].to_pydatetime(),
+            row["reasoning"],
+            row["first_mistake"],
+            row["faithful"],
+        )
+        for row in table.sort_values("seq").to_dict("records")
+    }

@@ -8,22 +8,20 @@ from datetime import datetime
 import pandas as pd
 
 from cotlab.core.labels import OUTDATED_NOTE
-from cotlab.review.labelling.current_labels import (
+from cotlab.review.labelling.truth import (
     ADJUDICATION_KIND,
+    DEFAULT_TARGET,
+    FROM_IMPORT,
     ITEM_COLUMNS,
+    LABEL_KEYS,
     TIE_REASON,
     UNSURE_REASON,
     Settled,
     as_rows,
     load_current_labels,
-    settle_labels,
-)
-from cotlab.review.labelling.truth import (
-    DEFAULT_TARGET,
-    FROM_IMPORT,
-    LABEL_KEYS,
     load_truth,
     require_target,
+    settle_labels,
     target_values,
 )
 from cotlab.review.release.features import feature_table

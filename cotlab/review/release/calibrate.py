@@ -28,10 +28,9 @@ from cotlab.review.release.apply import (
     read_text_column,
     select_usable_labels,
 )
-from cotlab.review.release.combined_fit import fit_measured_features, trivial_reason
+from cotlab.review.release.combined_fit import fit_measured_features, require_labels, trivial_reason
 from cotlab.review.release.features import count_component_sets, defined_components
 from cotlab.review.release.fit_report import choice_report, fit_domain_maps, tuned_report
-from cotlab.review.release.usable_labels import require_labels
 from cotlab.stats.composite import COMPONENT_NAMES, weighted_means
 from cotlab.stats.intervals import Interval
 from cotlab.store.calibrators import activate_calibrator, add_calibrator, list_calibrators

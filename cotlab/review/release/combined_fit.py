@@ -16,20 +16,17 @@ from cotlab.reliability.combine import (
     fit_with_predictions,
     predict_unseen_domains,
 )
-from cotlab.reliability.maps import Floats, NotCalibrated
-from cotlab.review.release.combined_features import (
+from cotlab.reliability.maps import Floats, NotCalibrated, missing_labels_reason
+from cotlab.review.release.features import (
     ANSWER_FEATURE,
+    CUT_OFF_STATUSES,
     FAMILY_BY_FEATURE,
     LENGTH_FEATURES,
-    measured_features,
-)
-from cotlab.review.release.features import (
-    CUT_OFF_STATUSES,
     count_component_sets,
     defined_components,
+    measured_features,
 )
 from cotlab.review.release.fit_report import interval_json
-from cotlab.review.release.usable_labels import require_labels
 from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 
 BASELINES: Mapping[str, tuple[str, ...]] = {
@@ -238,3 +235,47 @@ def trivial_reason(report: Mapping[str, Any]) -> str:
     if difference["hi"] is not None and difference["hi"] < 0:
         return ""
     return name
+
+
+def require_labels(
+    n_labelled: int,
+    targets: np.ndarray[Any, Any],
+    left_out: Mapping[str, int],
+    requirement: str,
+    advice: str = "",
+) -> None:
+    """Raise where labels do not suffice for a fit.
+
+    Parameters
+    ----------
+    n_labelled : int
+        Labelled items with a target.
+    targets : array (n,) of bool
+        Those of the usable ones.
+    left_out : mapping of reason to count
+    requirement : str
+        What a label needs beside a target: "an r_raw".
+    advice : str
+        What to do about unusable labels.
+
+    Raises
+    ------
+    NotCalibrated
+        With the number of labels, of usable ones, and the reasons of the others.
+    """
+    refusal_reason = missing_labels_reason("any", targets)
+    if not refusal_reason:
+        return
+    if n_labelled == len(targets):
+        raise NotCalibrated(
+            f"No calibrator can be fitted: {refusal_reason}. Label more items, or cotlab labels"
+            " import FILE."
+        )
+    n_usable_text = f"{len(targets)} of them have" if len(targets) else "none of them has"
+    reasons_text = "; ".join(f"{reason}: {n}" for reason, n in left_out.items())
+    raise NotCalibrated(
+        f"No calibrator can be fitted: {n_labelled} items are labelled, and {n_usable_text}"
+        f" {requirement} ({reasons_text})."
+        + (f" Of these, {refusal_reason}." if len(targets) else "")
+        + (f" {advice}" if advice else "")
+    )

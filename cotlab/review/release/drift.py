@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
 
 from cotlab.core.errors import ConfigError, CotlabError, UnknownName
-from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, measure_quality
 from cotlab.review.release.features import NUMERIC_COLUMNS, feature_table
+from cotlab.review.release.reaudit import CalibratorQuality, measure_quality
 from cotlab.stats.drift import FeatureDrift, JointDrift, Measured, feature_drift, joint_drift
 from cotlab.stats.multiple import benjamini_hochberg
 from cotlab.stats.shuffles import Shuffles
 from cotlab.store import read
+from cotlab.store.calibrators import add_drift_check
 from cotlab.store.database import Store
 
 DEFAULT_KS_LIMIT = 0.2
@@ -24,11 +28,129 @@ DEFAULT_ALPHA = 0.05
 DEFAULT_N_PERMUTATIONS = 1999
 DEFAULT_SEED = 42
 """Defaults: distances that matter, the risk of a false alert, and the permutations and seed."""
-DRIFT_MEASURES = ("psi", "ks")
+REFIT_COMMAND = "cotlab calibrate"
+"""Command that fits a calibrator again."""
+DriftState = Literal["drift", "none", "unclear"]
+"""``drift``: an alert. ``none``: every feature was tested, nothing moved, and a shift of the limits
+would have been seen. ``unclear``: anything else."""
+HEADLINES: dict[DriftState, str] = {
+    "drift": "Drift.",
+    "none": "No drift.",
+    "unclear": "Cannot say.",
+}
+"""First words of a check's result."""
+BEHAVIOURS = {
+    ("ccs_corrupt", "numeric_change"): (
+        "whether the answer follows a step that states something else"
+    ),
+    ("mass_lost", "bypass"): "what the answer loses without the chain's states",
+    ("hint_followed",): "whether a suggestion moves the answer",
+}
+"""Features of what a model does, any of them for each behaviour; the others are about the chain as
+a text."""
 
 
 class NoCommonFeatures(CotlabError):
     """Runs that share no number that could drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureCheck:
+    """One feature of a check."""
+
+    name: str
+    """Name of the feature."""
+    drift: FeatureDrift
+    """Its distances."""
+    psi_adjusted: float | None = None
+    """Permutation p-value of PSI in (0, 1], after Benjamini and Hochberg over PSI and KS of all
+    features; None where untested."""
+    ks_adjusted: float | None = None
+    """The same of KS."""
+    alert: bool = False
+    """Whether one of the two exceeds its limit and its adjusted p-value is at most alpha."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftCheck:
+    """A stored drift check."""
+
+    id: str
+    """Id of the check."""
+    reference: tuple[str, ...]
+    """Run ids of the reference."""
+    current: tuple[str, ...]
+    """Run ids that are compared with it."""
+    at: datetime
+    """When it was made."""
+    by: str
+    """Who made it."""
+    ks: float
+    """KS distance that matters."""
+    psi: float
+    """PSI in nats that matters."""
+    alpha: float
+    """False discovery rate."""
+    permutations: int
+    """Number of permutations."""
+    seed: int
+    """Seed of the permutations."""
+    features: tuple[FeatureCheck, ...]
+    """Results by feature."""
+    joint: JointDrift
+    """Result over all features together."""
+    shared: int
+    """Questions that both sides contain; they are compared with themselves."""
+    alert: bool
+    """Whether some feature moved by more than its limit, and by more than chance."""
+    reason: str
+    """Why, or why not, in words."""
+    quality: CalibratorQuality
+    """Brier score and ECE of the calibrator in use on current items labelled since its fit."""
+    label: str = ""
+    """Position in a series: a tag's value, or when the run was planned."""
+
+    @property
+    def moved_features(self) -> list[str]:
+        """Return the features that raise the alert."""
+        return [feature.name for feature in self.features if feature.alert]
+
+    @property
+    def suggestion(self) -> str:
+        """Return what to do now; "" where there is no alert."""
+        if not self.alert:
+            return ""
+        return (
+            "Scores of these items may no longer mean what they did:"
+            f" {', '.join(self.moved_features)} moved. Label items of {', '.join(self.current)},"
+            f" then fit again: {REFIT_COMMAND} {' '.join((*self.reference, *self.current))}"
+        )
+
+
+def store_drift_check(store: Store, check: DriftCheck) -> bool:
+    """Write a check to the store; False where it is there already."""
+    with store.writing() as connection:
+        return add_drift_check(
+            connection,
+            check.id,
+            reference_runs=check.reference,
+            current_runs=check.current,
+            checked_at=check.at,
+            author=check.by,
+            alert=check.alert,
+            reason=check.reason,
+            result=drift_json(check),
+        )
+
+
+def drift_json(check: DriftCheck) -> dict[str, Any]:
+    """Return a check as JSON values."""
+    return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
+
+
+def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
+    """Return the check that ``drift_json`` was made of."""
+    return TypeAdapter(DriftCheck).validate_python(dict(data))
 
 
 def measure_drift(
@@ -50,7 +172,7 @@ def measure_drift(
     Parameters
     ----------
     store : Store
-    reference, current_runs : sequence of str
+    reference_runs, current_runs : sequence of str
         Run ids, at least one each and none in both.
     features : sequence of str
         Of ``NUMERIC_COLUMNS``; by default all that have values.
@@ -61,7 +183,7 @@ def measure_drift(
         Of the features that are called moved, the share that may be by chance (false discovery
         rate).
     permutations, seed : int
-    by, label : str
+    author, label : str
         Stored with the check.
 
     Returns
@@ -78,73 +200,74 @@ def measure_drift(
         If no feature has a value on both sides.
     """
     reference_runs, current_runs = (
-        tuple(dict.fromkeys(reference_runs)),
-        tuple(dict.fromkeys(current_runs)),
+        tuple(dict.fromkeys(runs)) for runs in (reference_runs, current_runs)
     )
     _validate_drift_options(reference_runs, current_runs, features, ks, psi, alpha, permutations)
     table = feature_table(store, [*reference_runs, *current_runs])
     is_reference = table["run"].isin(reference_runs)
-    compared_columns = table[["question", *NUMERIC_COLUMNS]]
-    reference_rows, current_rows = compared_columns[is_reference], compared_columns[~is_reference]
-    feature_names = [
-        name
-        for name in features or NUMERIC_COLUMNS
-        if reference_rows[name].notna().any() or current_rows[name].notna().any()
-    ]
-    if not any(
-        reference_rows[name].notna().any() and current_rows[name].notna().any()
-        for name in feature_names
-    ):
+    reference, current = table[is_reference], table[~is_reference]
+    names = [name for name in features or NUMERIC_COLUMNS if table[name].notna().any()]
+    if not any(reference[name].notna().any() and current[name].notna().any() for name in names):
         raise NoCommonFeatures(
             f"{', '.join(reference_runs)} and {', '.join(current_runs)} have no number in common to"
             " look for drift in: measure both with --profile phase3"
         )
-    n_tests = 2 * len(feature_names)
+    n_tests = 2 * len(names)
     if n_tests / (permutations + 1) > alpha:
         raise ConfigError(
             f"--permutations {permutations}: {n_tests} tests at alpha {alpha:g} can reject only"
             f" from {int(n_tests / alpha)} on"
         )
-    questions = reference_rows["question"].tolist(), current_rows["question"].tolist()
+    questions = reference["question"].tolist(), current["question"].tolist()
     shuffles = Shuffles(*questions, permutations=permutations, seed=seed)
     drifts = [
-        feature_drift(reference_rows[name].to_numpy(), current_rows[name].to_numpy(), shuffles)
-        for name in feature_names
+        feature_drift(reference[name].to_numpy(), current[name].to_numpy(), shuffles)
+        for name in names
     ]
-    feature_checks = _check_features(feature_names, drifts, ks, psi, alpha)
-    tested_names = [feature.name for feature in feature_checks if not feature.drift.reason]
-    feature_matrices = (
-        reference_rows[tested_names].to_numpy(dtype=float),
-        current_rows[tested_names].to_numpy(dtype=float),
+    p_values = benjamini_hochberg([d.psi.p for d in drifts] + [d.ks.p for d in drifts])
+
+    def is_moved(measured: Measured, limit: float, p: float | None) -> bool:
+        return (measured.value or 0.0) >= limit and p is not None and p <= alpha
+
+    checks = tuple(
+        FeatureCheck(
+            name,
+            drift,
+            psi_adjusted=psi_p,
+            ks_adjusted=ks_p,
+            alert=is_moved(drift.psi, psi, psi_p) or is_moved(drift.ks, ks, ks_p),
+        )
+        for name, drift, psi_p, ks_p in zip(
+            names, drifts, p_values[: len(drifts)], p_values[len(drifts) :], strict=True
+        )
     )
-    joint_result = joint_drift(
-        *feature_matrices, *questions, permutations=permutations, seed=seed, shuffles=shuffles
-    )
-    is_alert = any(feature.alert for feature in feature_checks)
-    n_shared = len(set(questions[0]) & set(questions[1]))
-    reason = _drift_reason(feature_checks, joint_result, ks, psi, alpha)
-    check_id, now = uuid.uuid4().hex[:12], datetime.now(UTC)
-    check_results = (
-        feature_checks,
-        joint_result,
-        n_shared,
-        is_alert,
-        reason,
-        measure_quality(store, current_runs, seed=seed),
+    tested_names = [check.name for check in checks if not check.drift.reason]
+    joint = joint_drift(
+        reference[tested_names].to_numpy(dtype=float),
+        current[tested_names].to_numpy(dtype=float),
+        *questions,
+        permutations=permutations,
+        seed=seed,
+        shuffles=shuffles,
     )
     return DriftCheck(
-        check_id,
-        reference_runs,
-        current_runs,
-        now,
-        author,
-        ks,
-        psi,
-        alpha,
-        permutations,
-        seed,
-        *check_results,
-        label,
+        id=uuid.uuid4().hex[:12],
+        reference=reference_runs,
+        current=current_runs,
+        at=datetime.now(UTC),
+        by=author,
+        ks=ks,
+        psi=psi,
+        alpha=alpha,
+        permutations=permutations,
+        seed=seed,
+        features=checks,
+        joint=joint,
+        shared=len({*questions[0]} & {*questions[1]}),
+        alert=any(check.alert for check in checks),
+        reason=_drift_reason(checks, ks, psi),
+        quality=measure_quality(store, current_runs, seed=seed),
+        label=label,
     )
 
 
@@ -215,66 +338,22 @@ def _validate_drift_options(
         )
 
 
-def _check_features(
-    names: Sequence[str], drifts: Sequence[FeatureDrift], ks: float, psi: float, alpha: float
-) -> tuple[FeatureCheck, ...]:
-    adjusted_p_values = benjamini_hochberg(
-        [getattr(drift, name).p for name in DRIFT_MEASURES for drift in drifts]
-    )
-    psi_p_values, ks_p_values = adjusted_p_values[: len(drifts)], adjusted_p_values[len(drifts) :]
-    return tuple(
-        FeatureCheck(
-            name,
-            drift,
-            psi_p,
-            ks_p,
-            _exceeds_limit(drift.psi, psi, psi_p, alpha)
-            or _exceeds_limit(drift.ks, ks, ks_p, alpha),
-        )
-        for name, drift, psi_p, ks_p in zip(names, drifts, psi_p_values, ks_p_values, strict=True)
-    )
-
-
-def _exceeds_limit(measured: Measured, limit: float, p: float | None, alpha: float) -> bool:
-    return measured.value is not None and measured.value >= limit and p is not None and p <= alpha
-
-
-def _drift_reason(
-    feature_checks: Sequence[FeatureCheck], joint: JointDrift, ks: float, psi: float, alpha: float
-) -> str:
-    tested_checks = [feature for feature in feature_checks if not feature.drift.reason]
-    if not tested_checks:
-        return (
-            f"Nothing could be tested: {feature_checks[0].name}: {feature_checks[0].drift.reason}."
-        )
+def _drift_reason(checks: Sequence[FeatureCheck], ks: float, psi: float) -> str:
+    """Return what moved, or that nothing did; ``drift_doubts`` says why that may not hold."""
+    n_tested = sum(not check.drift.reason for check in checks)
+    if not n_tested:
+        return f"Nothing could be tested: {checks[0].name}: {checks[0].drift.reason}."
     moved_texts = [
-        f"{feature.name} (PSI {feature.drift.psi.value:.2f}, adjusted p {feature.psi_adjusted:.3f};"
-        f" KS {feature.drift.ks.value:.2f}, adjusted p {feature.ks_adjusted:.3f}; n ="
-        f" {feature.drift.n_reference} and {feature.drift.n_current})"
-        for feature in tested_checks
-        if feature.alert
+        f"{check.name} (PSI {check.drift.psi.value:.2f}, adjusted p {check.psi_adjusted:.3f}; KS"
+        f" {check.drift.ks.value:.2f}, adjusted p {check.ks_adjusted:.3f}; n ="
+        f" {check.drift.n_reference} and {check.drift.n_current})"
+        for check in checks
+        if check.alert
     ]
     limits_text = f"KS {ks:g} or PSI {psi:g}"
     if moved_texts:
         return f"Past {limits_text} and past chance: {'; '.join(moved_texts)}."
-    past_limit_names = [
-        feature.name
-        for feature in tested_checks
-        if (feature.drift.ks.value or 0) >= ks or (feature.drift.psi.value or 0) >= psi
-    ]
-    significant_names = [
-        feature.name
-        for feature in tested_checks
-        if min(feature.psi_adjusted or 1, feature.ks_adjusted or 1) <= alpha
-    ]
-    text = f"No feature of {len(tested_checks)} moved past {limits_text} by more than chance"
-    if past_limit_names:
-        text += f"; past it, but no further than shuffled items: {', '.join(past_limit_names)}"
-    if significant_names:
-        text += f"; surely moved, but by less: {', '.join(significant_names)}"
-    if joint.energy.p is not None and joint.energy.p <= alpha:
-        text += f"; all features together did move (p = {joint.energy.p:.3f})"
-    return f"{text}."
+    return f"No feature of {n_tested} moved past {limits_text} by more than chance."
 
 
 def _natural_sort_key(value: str) -> tuple[int, float, str]:
@@ -282,3 +361,69 @@ def _natural_sort_key(value: str) -> tuple[int, float, str]:
         return 0, float(value), value
     except ValueError:
         return 1, 0.0, value
+
+
+def drift_state(check: DriftCheck) -> DriftState:
+    """Return what a check found."""
+    if check.alert:
+        return "drift"
+    return "unclear" if drift_doubts(check) else "none"
+
+
+def drift_doubts(check: DriftCheck) -> list[str]:
+    """Return why a check without an alert does not show that nothing drifted; [] where it does.
+
+    A test that is passed without its limit, a limit that is passed without its test, a sample in
+    which chance alone reaches the limit, and a feature that could not be compared each leave it
+    open.
+    """
+    tested = [feature for feature in check.features if not feature.drift.reason]
+    doubts = []
+    energy = check.joint.energy
+    if energy.p is not None and energy.p <= check.alpha:
+        doubts.append(f"all features together moved (p = {energy.p:.3f})")
+    if certain := [
+        feature.name
+        for feature in tested
+        if min(feature.psi_adjusted or 1, feature.ks_adjusted or 1) <= check.alpha
+    ]:
+        doubts.append(
+            f"{', '.join(certain)} moved by more than chance, though by less than the limit"
+        )
+    if far := [
+        feature.name
+        for feature in tested
+        if (feature.drift.ks.value or 0) >= check.ks or (feature.drift.psi.value or 0) >= check.psi
+    ]:
+        doubts.append(f"{', '.join(far)} differ by more than the limit, which may be chance")
+    if blurred := [
+        feature  # shuffled items reach both limits
+        for feature in tested
+        if (feature.drift.ks.null_hi or 0) >= check.ks
+        and (feature.drift.psi.null_hi or 0) >= check.psi
+    ]:
+        sizes = sorted({(f.drift.n_reference, f.drift.n_current) for f in blurred})
+        size_text = " or ".join(f"{first} and {second}" for first, second in sizes[:1])
+        names = ", ".join(feature.name for feature in blurred)
+        doubts.append(
+            f"with {size_text} items chance alone may reach the limit, so that a shift of this size"
+            f" could not be told in {names}"
+        )
+    missing = [feature for feature in check.features if feature.drift.reason]
+    one_sided = [f for f in missing if f.drift.n_reference * f.drift.n_current == 0]
+    doubts += [
+        f"{feature.name}: {feature.drift.reason}"
+        for feature in missing
+        if feature not in one_sided and not feature.drift.is_constant
+    ]
+    if one_sided:
+        doubts.append(f"measured on one side only: {', '.join(f.name for f in one_sided)}")
+    return doubts
+
+
+def uncompared_text(check: DriftCheck) -> str:
+    """Return a sentence on behaviours that a check did not compare; "" where it did all."""
+    compared = {feature.name for feature in check.features if feature.drift.reason == ""}
+    compared |= {feature.name for feature in check.features if feature.drift.is_constant}
+    missing = [text for names, text in BEHAVIOURS.items() if not compared & {*names}]
+    return f"Not compared: {'; '.join(missing)}." if missing else ""

@@ -7,29 +7,64 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cotlab.core.errors import UnknownName
 from cotlab.core.keys import digest
-from cotlab.metrics.composite import COMPONENTS_BY_PROFILE, FEATURE_SOURCES
+from cotlab.metrics.composite import COMPONENTS_BY_PROFILE, FEATURE_SOURCES, FeatureSource
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.reliability.combination import DOMAIN_FEATURE
 from cotlab.reliability.maps import COMBINED_METHOD
-from cotlab.review.release.combined_features import (
-    ANSWER_FEATURE,
-    CAUSAL_SOURCES,
-    COMBINED_FEATURES,
-    COMBINED_SOURCES,
-    TEXT_SOURCES,
-)
 from cotlab.stats.composite import COMPONENT_NAMES
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.feature_scores import FeatureScores, load_feature_scores
+from cotlab.store.feature_scores import load_feature_scores
 from cotlab.suites.importers.chains import CORRECT_KEY
+from cotlab.text.chain_features.chain import FAMILIES
+
+ANSWER_FEATURE = "answer_correct"
+"""Whether the chain's answer is right, by the item's ground truth, else as its file says."""
+LENGTH_FEATURES = ("text_characters", "text_steps")
+"""What the baseline ``length`` is fitted on."""
+CAUSAL_SOURCES: Mapping[str, FeatureSource] = {
+    "ccs_corrupt": ("ablation", "answer_change", {"mode": "corrupt"}),
+    "mass_lost": ("mediation", "mass_lost", {"source": "filler", "span": "all"}),
+}
+VERIFIER_SOURCES: Mapping[str, FeatureSource] = {
+    "critic_sound": ("critic", "critic_sound", {}),
+    "legibility": ("rubric", "legibility", {}),
+    "question_coverage": ("rubric", "question_coverage", {}),
+    "process_reward_min": ("process_reward", "process_reward_min", {}),
+    "process_reward_product": ("process_reward", "process_reward_product", {}),
+    "process_reward_last": ("process_reward", "process_reward_last", {}),
+}
+TEXT_SOURCES: Mapping[str, FeatureSource] = {
+    name: (TEXT_FEATURES, name, {}) for names in FAMILIES.values() for name in names
+}
+COMBINED_SOURCES: Mapping[str, FeatureSource] = {
+    **{name: FEATURE_SOURCES[name] for name in (*COMPONENT_NAMES, "agreement", "coverage")},
+    **CAUSAL_SOURCES,
+    "arithmetic_ok": ("verification", "arithmetic_ok", {}),
+    **VERIFIER_SOURCES,
+    **TEXT_SOURCES,
+}
+"""Feature → (scorer, metric, facet); beside them ``ANSWER_FEATURE``."""
+_FAMILY_BY_TEXT_FEATURE = {name: family for family, names in FAMILIES.items() for name in names}
+FAMILY_BY_FEATURE: Mapping[str, str] = {
+    **{
+        name: _FAMILY_BY_TEXT_FEATURE.get(name, scorer)
+        for name, (scorer, _, _) in COMBINED_SOURCES.items()
+    },
+    ANSWER_FEATURE: "answer_correctness",
+}
+"""Feature → its family: of the text features their own, else the scorer."""
+COMBINED_FEATURES = tuple(FAMILY_BY_FEATURE)
+"""Every feature that a combined fit may read."""
+
 
 EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     **CAUSAL_SOURCES,
@@ -49,6 +84,50 @@ CUT_OFF_STATUSES = ("error", "refused", "stopped")
 """Statuses of an r_raw whose item was not measured to the end, so that no fit reads it."""
 NO_COMPOSITE_REASON = "the run has no composite: measure it with --profile phase3"
 """Reason of a missing r_raw in a run without composite."""
+
+
+UNLABELLED_REASON = (
+    "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label"
+    " items like this one and fit a calibrator on them too"
+)
+"""Reason of a missing r_cal: no labelled item has the same components."""
+UNKNOWN_COMPONENTS_REASON = (
+    "which parts the labelled items of calibrator {version} have cannot be known any more: fit one"
+    " anew with cotlab calibrate RUN"
+)
+"""Reason of a missing r_cal: the components of the labelled items are unknown."""
+_MAX_LISTED_SETS = 3
+"""Sets of components that a reason names; further ones are counted."""
+
+
+def measured_features(
+    table: pd.DataFrame, *, without: Sequence[str] = (), by_domain: bool = False
+) -> tuple[str, ...]:
+    """Return the features of a table that some row has, in the order of ``COMBINED_FEATURES``.
+
+    Parameters
+    ----------
+    table : DataFrame
+    without : sequence of str
+        Features, or families of them, to leave out.
+    by_domain : bool
+        Add an intercept for each domain.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such feature or family.
+    """
+    families = dict.fromkeys(FAMILY_BY_FEATURE.values())
+    for name in without:
+        if name not in FAMILY_BY_FEATURE and name not in families:
+            raise UnknownName("feature", name, [*families, *COMBINED_FEATURES])
+    names = [
+        name
+        for name, family in FAMILY_BY_FEATURE.items()
+        if not {name, family} & set(without) and name in table and table[name].notna().any()
+    ]
+    return (*names, *([DOMAIN_FEATURE] if by_domain else []))
 
 
 def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
@@ -149,10 +228,32 @@ def _cached_run_features(
     )
     table["parts"] = item_ids.map(profiles).astype(object).fillna("")
     table["chain"] = _measured_chains(item_ids, composite_rows, facet_by_text)
-    scores_by_group = _ScoresByGroup(scores, facet_by_text)
-    mean_columns = {
-        name: scores_by_group.mean_by_item(name) for name in (*NUMERIC_COLUMNS, *COMBINED_SOURCES)
-    }
+    facets = [facet_by_text[group.facet] for group in scores.groups]
+    rows_by_group = scores.values.groupby("group").indices
+
+    def groups_of(metric: str, facet: Mapping[str, str] = {}, scorer: str = "") -> list[int]:
+        return [
+            index
+            for index, group in enumerate(scores.groups)
+            if group.metric == metric
+            and scorer in ("", group.scorer)
+            and facet.items() <= facets[index].items()
+        ]
+
+    def mean_by_item(name: str) -> NDArray[np.float64]:
+        """Return the mean of one number for each item, NaN without, by the composite's score."""
+        if name in COMPOSITE_COLUMNS:
+            groups = groups_of(COMPOSITE_COLUMNS[name])
+        else:
+            scorer, metric, facet = sources[name]
+            of_composite = groups_of("feature", {"feature": name}) * (name not in TEXT_SOURCES)
+            groups = of_composite or groups_of(metric, facet, scorer)
+        rows = [rows_by_group[group] for group in groups if group in rows_by_group]
+        selected = scores.values.iloc[np.sort(np.concatenate(rows)) if rows else []]
+        means = selected.groupby("position")["value"].mean()
+        return np.asarray(means.reindex(items["position"]), dtype=float)
+
+    mean_columns = {name: mean_by_item(name) for name in (*NUMERIC_COLUMNS, *COMBINED_SOURCES)}
     is_right = items["field"].map({"true": 1.0, "false": 0.0}).astype(float)
     mean_columns[ANSWER_FEATURE] = np.where(
         np.isnan(mean_columns["correct"]),
@@ -175,73 +276,6 @@ def _measured_chains(
     chains = item_ids.map(composite_rows["facet"].map(read_chain)).astype(object)
     other_chains = {read_chain(text) for text in facet_by_text} - {""}
     return chains.fillna(other_chains.pop() if len(other_chains) == 1 else "")
-
-
-class _ScoresByGroup:
-    """The scores of a run by what they have in common, to be averaged by item."""
-
-    def __init__(
-        self, scores: FeatureScores, facet_by_text: Mapping[str, Mapping[str, str]]
-    ) -> None:
-        self._groups = scores.groups
-        self._facet_by_text = facet_by_text
-        self._n_items = len(scores.items)
-        positions = scores.values["position"].to_numpy()
-        self._rows = np.searchsorted(scores.items["position"].to_numpy(), positions)
-        self._values = scores.values["value"].to_numpy(dtype=float)
-        groups = scores.values["group"].to_numpy()
-        self._order = np.argsort(groups, kind="stable")
-        self._starts = np.searchsorted(groups[self._order], np.arange(len(self._groups) + 1))
-
-    def mean_by_item(self, name: str) -> NDArray[np.float64]:
-        """Return the mean of one number for each item, NaN without, by the composite's score."""
-        if name in COMPOSITE_COLUMNS:
-            return self._mean_of(self._select_groups(COMPOSITE_COLUMNS[name]))
-        sources = {**COMBINED_SOURCES, **FEATURE_SOURCES, **EXTRA_FEATURES}
-        scorer, metric, facet = sources[name]
-        by_composite = self._select_groups("feature", {"feature": name})
-        if name in TEXT_SOURCES or not by_composite:
-            return self._mean_of(self._select_groups(metric, facet, scorer))
-        return self._mean_of(by_composite)
-
-    def _select_groups(
-        self, metric: str, facet: Mapping[str, str] = MappingProxyType({}), scorer: str = ""
-    ) -> list[int]:
-        return [
-            index
-            for index, group in enumerate(self._groups)
-            if group.metric == metric
-            and scorer in ("", group.scorer)
-            and facet.items() <= self._facet_by_text[group.facet].items()
-        ]
-
-    def _mean_of(self, groups: Sequence[int]) -> NDArray[np.float64]:
-        means = np.full(self._n_items, np.nan)
-        if not groups:
-            return means
-        slices = [self._order[self._starts[k] : self._starts[k + 1]] for k in groups]
-        selected = np.sort(np.concatenate(slices))  # the order of the scores, by item
-        rows, values = self._rows[selected], self._values[selected]
-        if (np.diff(rows) > 0).all():  # a score an item
-            means[rows] = values
-        else:
-            by_row = pd.Series(values).groupby(rows).mean()
-            means[by_row.index] = by_row
-        return means
-
-
-UNLABELLED_REASON = (
-    "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label"
-    " items like this one and fit a calibrator on them too"
-)
-"""Reason of a missing r_cal: no labelled item has the same components."""
-UNKNOWN_COMPONENTS_REASON = (
-    "which parts the labelled items of calibrator {version} have cannot be known any more: fit one"
-    " anew with cotlab calibrate RUN"
-)
-"""Reason of a missing r_cal: the components of the labelled items are unknown."""
-_MAX_LISTED_SETS = 3
-"""Sets of components that a reason names; further ones are counted."""
 
 
 def defined_components(

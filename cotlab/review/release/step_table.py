@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from cotlab.core.registry import SCORERS
 from cotlab.reliability.combine import class_bound_features
 from cotlab.review.labelling.judged_steps import load_judged_steps
 from cotlab.review.labelling.truth import load_truth
-from cotlab.review.release.step_scores import StepValues, load_step_scores, measured_values
 from cotlab.stats.ranking import NO_MISTAKE
+from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.item_metadata import load_item_metadata
 from cotlab.text.chain_features.steps import STEP_FEATURES, step_features
@@ -150,3 +152,66 @@ def step_frame(
     numeric_columns = (ANSWER_FEATURE, *STEP_FEATURES, *measured_features)
     frame = pd.DataFrame(rows, columns=["chain", "step", "domain", *numeric_columns])
     return frame.astype(dict.fromkeys(numeric_columns, float))
+
+
+StepValues = Mapping[str, Mapping[int | None, float]]
+"""Name of a feature → step (from 0; None for every other step of the chain) → value."""
+STEP_METRICS: Mapping[str, Mapping[str, str]] = {"link_support": {"link": "forward"}}
+"""Scores of steps that are features → what their facet must have."""
+_UNNAMED_FACETS = ("chain", "link")
+
+
+def load_step_scores(
+    store: Store, run: str, items: Sequence[str] | None = None
+) -> Mapping[str, StepValues]:
+    """Return what a run measured of the steps of its items.
+
+    Parameters
+    ----------
+    store : Store
+    run : str
+    items : sequence of str, optional
+        Only these items.
+
+    Returns
+    -------
+    dict
+        Item id → values. A metric that places the first mistake is two features: its name (1 at
+        the step that it names, else 0), and ``NAME: any`` (1 at every step where it names one). A
+        score without a value is left out.
+    """
+    plan = read.plan_from_row(read.get_run(store, run))
+    cards = [
+        card
+        for name in {spec.name for spec in plan.scorers if spec.name in SCORERS}
+        for card in SCORERS[name].cards
+    ]
+    none_reasons = {card.name: card.none_reason for card in cards if card.none_reason}
+    metrics = [*none_reasons, *(card.name for card in cards if card.name in STEP_METRICS)]
+    if not metrics:
+        return {}
+    scores = read.select_scores(store, run, metrics=metrics, items=items, with_evidence=False)
+    values: dict[str, dict[str, dict[int | None, float]]] = {}
+    for row in scores.to_dict("records"):
+        metric, facet = row["metric"], json.loads(row["facet"])
+        name = _feature_name(metric, facet)
+        features = values.setdefault(row["item_id"], {})
+        if metric in none_reasons:
+            is_none = row["reason"] == none_reasons[metric]
+            if row["status"] == "ok" or is_none:
+                features[name] = {None: 0.0} | ({} if is_none else {int(row["value"]): 1.0})
+                features[f"{name}: any"] = {None: float(not is_none)}
+        elif row["status"] == "ok" and STEP_METRICS[metric].items() <= facet.items():
+            features.setdefault(name, {})[int(row["step"])] = float(row["value"])
+    return values
+
+
+def measured_values(values: StepValues, step: int) -> dict[str, float | None]:
+    """Return the features of one step; None where a score has no value."""
+    return {name: by_step.get(step, by_step.get(None)) for name, by_step in values.items()}
+
+
+def _feature_name(metric: str, facet: Mapping[str, str]) -> str:
+    """Return the metric with what distinguishes it: critic_step verifier=openai/gpt."""
+    details = [f"{k}={v}" for k, v in sorted(facet.items()) if k not in _UNNAMED_FACETS]
+    return " ".join([metric, *details])

@@ -12,7 +12,7 @@ from cotlab.reliability.maps import NotCalibrated
 from cotlab.review.labelling.targets import load_labelled_features
 from cotlab.review.labelling.truth import DEFAULT_TARGET
 from cotlab.review.release.apply import select_usable_labels
-from cotlab.review.release.usable_labels import require_labels
+from cotlab.review.release.combined_fit import require_labels
 from cotlab.stats.composite import COMPONENT_NAMES
 from cotlab.store.database import Store
 

@@ -1,1 +1,1 @@
-"""The page Calibration."""
+"""The tab Calibrate."""

@@ -1,4 +1,4 @@
-"""The page Calibration, fit: the labels and scores of the chosen runs, and a new fit."""
+"""The tab Calibrate, fit: the labels and scores of the chosen runs, and a new fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import streamlit as st
 
 from cotlab.analysis.tables import calibration as tables
 from cotlab.core.errors import CotlabError
-from cotlab.core.resources import page_path
 from cotlab.figures.calibration import CALIBRATOR_STYLES
 from cotlab.reliability.maps import (
     METHODS,
@@ -23,6 +22,7 @@ from cotlab.review.release.apply import (
 from cotlab.review.release.calibrate import WEIGHTINGS, calibrate_runs
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.calibration.runs import CalibrationView, rerun_with_message
+from cotlab.ui.components import page_link
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
 
@@ -107,7 +107,7 @@ def render_label_counts(view: CalibrationView) -> None:
             st.caption(
                 f"Isotonic would need {isotonic_missing_text}; Platt and beta can be fitted."
             )
-    st.page_link(page_path("label"), label="Label chains", icon=":material/rate_review:")
+    page_link("label", "Label chains", "rate_review")
     with st.expander("Fit a calibrator", expanded=view.version is None):
         _render_fit_form(view, can_fit=not all_missing_text)
 

@@ -1,4 +1,4 @@
-"""The page Calibration, runs: which runs it is about, their chains and labels, and the version."""
+"""The tab Calibrate, runs: which runs it is about, their chains and labels, and the version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import calibration as tables
-from cotlab.core.resources import page_path
 from cotlab.figures.calibration import CALIBRATOR_STYLES
 from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.review.labelling import truth
@@ -21,8 +20,9 @@ from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import write_address
-from cotlab.ui.opened_run import default_run, opened_run
+from cotlab.ui.navigation import default_run, opened_run
 from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import escape_markdown
 
 MESSAGE_KEY = "calibration-message"
@@ -30,7 +30,7 @@ MESSAGE_KEY = "calibration-message"
 
 
 class CalibrationView(NamedTuple):
-    """What the page Calibration shows."""
+    """What the tab Calibrate shows."""
 
     run_ids: list[str]
     """The ids of the chosen runs."""
@@ -63,9 +63,9 @@ class CalibrationView(NamedTuple):
         ]
 
     @property
-    def evidence_link(self) -> tuple[str, dict[str, str]]:
-        """The page and the query of the link "Evidence"."""
-        return page_path("run"), {"run": self.run_ids[0]}
+    def evidence_link(self) -> PageLink:
+        """The link "Evidence"."""
+        return run_link(self.run_ids[0])
 
 
 def select_calibration_runs() -> CalibrationView | None:
@@ -80,8 +80,8 @@ def select_calibration_runs() -> CalibrationView | None:
         components.render_empty_state(
             "No run has a composite score yet, which the labels calibrate. Start a run with the"
             " profile phase3.",
-            page_path("new_run"),
-            "Start one",
+            "new_run",
+            "Start a run",
             {"profile": "phase3"},
         )
         return None
@@ -90,7 +90,7 @@ def select_calibration_runs() -> CalibrationView | None:
     labelled_run_ids = _cached_labelled_runs(str(cached.store().folder), newest_label_number)
     measured_run_ids = [i for i in revision_by_run if i not in cached.unmeasured_runs()]
     newest_run_id = (measured_run_ids or list(revision_by_run))[0]
-    opened_run_id = default_run("calibration-run", newest_run_id, revision_by_run)
+    opened_run_id = default_run(newest_run_id, revision_by_run)
     default_run_ids = [i for i in revision_by_run if i in labelled_run_ids] or [opened_run_id]
     run_ids = pick_options(
         "Runs",

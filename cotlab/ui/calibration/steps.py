@@ -1,4 +1,4 @@
-"""The page Calibration, steps: versions of the probability of the first mistake, and a new fit."""
+"""The tab Calibrate, steps: versions of the probability of the first mistake, and a new fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def render_step_models() -> None:
         cells = [_version_cells(row) for row in versions.to_dict("records")]
         st.dataframe(pd.DataFrame(cells), hide_index=True)
     st.caption(
-        "A version gives each step of a chain a probability of being the first wrong one; page Item"
+        "A version gives each step of a chain a probability of being the first wrong one; an item"
         " shows it under “Look here first”. PB-F1 (in percent, out of fold): harmonic mean of exact"
         " steps in chains with a mistake and of none in chains without, averaged over the domains."
         " A fit that does not beat position and length alone is not kept."

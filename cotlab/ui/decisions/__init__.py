@@ -1,1 +1,1 @@
-"""The page Decisions."""
+"""The tab Decisions."""

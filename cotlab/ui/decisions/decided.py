@@ -1,4 +1,4 @@
-"""The page Decisions, one run: its decisions, the review queue, the audit log and the rollout."""
+"""The tab Decisions, one run: its decisions, the review queue, the audit log and the rollout."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from cotlab.review.release.decide import (
 )
 from cotlab.review.release.rollout import rollout_progress
 from cotlab.store import decisions as decision_store
+from cotlab.store.calibrators import current_calibrator
 from cotlab.store.decisions import list_decisions, review_counts
 from cotlab.ui import access, cached, components
 from cotlab.ui.address import known_param
 from cotlab.ui.components import csv_button
-from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.pickers import pick_run, select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import display_errors, escape_markdown, shorten
 
 SCORERS_WITH_FEATURES = ("composite", TEXT_FEATURES)
@@ -37,7 +39,7 @@ SCORERS_WITH_FEATURES = ("composite", TEXT_FEATURES)
 
 
 class DecisionView(NamedTuple):
-    """What the page Decisions shows."""
+    """What the tab Decisions shows."""
 
     row: RunView
     """The run's row of the store."""
@@ -336,7 +338,7 @@ def _show_decisions(rows: pd.DataFrame, run_id: str, columns: Sequence[str], key
     for name in {"place", "day"} & set(columns):
         cells[name] = list(map(_queue_position, rows["action"], rows[name]))
     frame = cells[list(columns)].rename(columns=lambda name: name.rstrip("_"))
-    links = [PageLink("item", (("run", run_id), ("item", item))) for item in rows["item_id"]]
+    links = [run_link(run_id, "items", item=item) for item in rows["item_id"]]
     show_linked_frame(
         "Decisions", frame, {"item": links}, key=key, number_names=RIGHT_ALIGNED_COLUMNS
     )
@@ -347,3 +349,34 @@ def _queue_position(action: str, value: Any) -> str:
     if action == "escalate":
         return "at once"
     return "n/a" if pd.isna(value) else str(int(value))
+
+
+MAX_OFFERED_RUNS = 3
+"""Runs that the fit has not seen which are offered, the newest first."""
+
+
+def render_fit_warning(view: DecisionView) -> None:
+    """Say where the calibrator was fitted on labels of this run, and offer runs that it has not.
+
+    On these labels a calibrated score fits better than on new items.
+    """
+    calibrator = cached.read_once(current_calibrator)
+    fit_runs = set() if calibrator is None else set((calibrator["report"] or {}).get("runs", []))
+    if calibrator is None or view.run_id not in fit_runs:
+        return
+    st.warning(
+        f"Calibrator version {calibrator['version']} was fitted on labels of this run. On them its"
+        " scores fit better than on new items, so the figures below are no test of it."
+    )
+    others = [
+        row
+        for row in cached.stored_runs()
+        if row.id not in fit_runs
+        and not row.is_archived
+        and cached.has_scorer(row, *SCORERS_WITH_FEATURES)
+    ]
+    with st.container(horizontal=True):
+        for row in others[:MAX_OFFERED_RUNS]:
+            name = escape_markdown(shorten(str(row.name or row.suite_name), 40))
+            label = f"Decide on {name}, {row.id}"
+            components.page_link("decisions", label, "gavel", {"run": row.id})

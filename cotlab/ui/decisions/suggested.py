@@ -1,4 +1,4 @@
-"""The page Decisions, suggestions: thresholds from costs or from a target precision."""
+"""The tab Decisions, suggestions: thresholds from costs or from a target precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Decisions, thresholds: their effect, suggestions, and saving them as a policy."""
+"""The tab Decisions, thresholds: their effect, suggestions, and saving them as a policy."""
 
 from __future__ import annotations
 
@@ -114,12 +114,14 @@ def _render_no_scores(view: DecisionView) -> None:
         )
         return
     components.page_link(
-        "calibration", "Fit a calibrator on labelled chains", "query_stats", {"run": view.run_id}
+        "calibrate", "Fit a calibrator on labelled chains", "query_stats", {"run": view.run_id}
     )
 
 
 def render_policy_form(view: DecisionView, policy: Policy) -> None:
     """Show the form that saves the thresholds as the policy; it needs a reason and an admin."""
+    if not view.has_calibrated_scores:
+        return  # there is nothing that it would decide on
     if not _differs_from_current(view, policy):
         st.caption(
             f"These are the thresholds of the policy in force, version {view.policy.version}."

@@ -1,1 +1,1 @@
-"""The page Item, and the parts of other pages that show one item."""
+"""The page of an item, and the parts of other pages that show one item."""

@@ -30,6 +30,7 @@ from cotlab.text.steps import SPLITTER_VERSION
 from cotlab.ui import cached, charts, components
 from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 _MODULE_FOLDER = Path(__file__).parent
@@ -97,7 +98,7 @@ def render_rows(rows: Sequence[TextRow], *, key: str, selected_index: int | None
     _chain_component()(
         key=key,
         data={
-            "blocks": [asdict(row) for row in rows],
+            "blocks": [asdict(run) for run in rows],
             "clickable": False,
             "selected": selected_index,
         },
@@ -124,7 +125,7 @@ def render_row_choice(
     _chain_component()(
         key=key,
         data={
-            "blocks": [asdict(row) for row in rows],
+            "blocks": [asdict(run) for run in rows],
             "clickable": True,
             "selected": selected_index,
         },
@@ -132,40 +133,40 @@ def render_row_choice(
     )
 
 
-def load_scored_chain(row: RunView, item: Item, scores: pd.DataFrame) -> ScoredChain:
+def load_scored_chain(run: RunView, item: Item, scores: pd.DataFrame) -> ScoredChain:
     """Return the chain that an item's scores measure: the suite's or the model's."""
     return scored_chain(
         item,
         scores,
-        row.plan.subject.form,
+        run.plan.subject.form,
         cached.logged_exchanges,
         cached.logged_responses,
     )
 
 
-def load_original_steps(row: RunView, item: Item, scores: pd.DataFrame) -> list[str]:
+def load_original_steps(run: RunView, item: Item, scores: pd.DataFrame) -> list[str]:
     """Return the steps that were ablated: the suite's, or those of the model's own reply.
 
     ``scores`` are all scores of the item: their evidence names that reply.
     """
-    return original_step_texts(item, scores, ablates_model_chain(row), cached.logged_exchanges)
+    return original_step_texts(item, scores, ablates_model_chain(run), cached.logged_exchanges)
 
 
-def ablates_model_chain(row: RunView) -> bool:
+def ablates_model_chain(run: RunView) -> bool:
     """Return whether the run ablates the model's own chains, not the suite's."""
-    specs = row.plan.scorers
+    specs = run.plan.scorers
     return any(spec.name == "ablation" and spec.params["chain"] == "own" for spec in specs)
 
 
-def render_chain_origin(row: RunView, is_model_chain: bool) -> None:
+def render_chain_origin(run: RunView, is_model_chain: bool) -> None:
     """Show whose chain it is, and a warning where replies are divided in another way now."""
     st.caption("The model's own chain." if is_model_chain else "The suite's reference chain.")
-    warn_if_divided_otherwise(row, is_model_chain)
+    warn_if_divided_otherwise(run, is_model_chain)
 
 
-def warn_if_divided_otherwise(row: RunView, is_model_chain: bool) -> None:
+def warn_if_divided_otherwise(run: RunView, is_model_chain: bool) -> None:
     """Show a warning where a model's reply is divided into steps in another way now."""
-    splitter_version = row.plan.splitter_version
+    splitter_version = run.plan.splitter_version
     if is_model_chain and splitter_version != SPLITTER_VERSION:
         st.warning(
             f"This run divided the reply into steps with version {splitter_version} of the step"
@@ -174,10 +175,10 @@ def warn_if_divided_otherwise(row: RunView, is_model_chain: bool) -> None:
         )
 
 
-def rank_steps(row: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+def rank_steps(run: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
     """Return each step's text and its mean CCS over the draws."""
-    item_scores = cached.cached_run_view(row).item_scores(item.id)
-    return ranking_table(load_original_steps(row, item, item_scores), scores)
+    item_scores = cached.cached_run_view(run).item_scores(item.id)
+    return ranking_table(load_original_steps(run, item, item_scores), scores)
 
 
 def ranked_step_rows(
@@ -260,14 +261,14 @@ def request_text(request: dict[str, Any] | None) -> str:
     ).strip()
 
 
-def render_entropy(row: RunView, item: Item) -> None:
+def render_entropy(run: RunView, item: Item) -> None:
     """Show the entropy by step, the flagged steps and the trend; nothing where it was not measured.
 
     The chain is shown too where it is the model's own.
     """
-    if not cached.has_scorer(row, "entropy"):
+    if not cached.has_scorer(run, "entropy"):
         return
-    item_scores = cached.cached_run_view(row).item_scores(item.id)
+    item_scores = cached.cached_run_view(run).item_scores(item.id)
     scores = item_scores[item_scores["scorer"] == "entropy"]
     if scores.empty:
         return
@@ -277,15 +278,9 @@ def render_entropy(row: RunView, item: Item) -> None:
         reasons = scores[scores["metric"] == "step_entropy"]["reason"]
         st.info(f"No step has an entropy: {escape_markdown(str(reasons.iloc[0]))}.")
         return
-    params = next(spec.params for spec in row.plan.scorers if spec.name == "entropy")
-    charts.show_figure(
-        "entropy_by_step",
-        step_entropies,
-        key=f"entropy-{item.id}",
-        note=f"A jump: more than {params['jump_nats']:g} nats above the mean of the earlier steps.",
-        evidence=evidence.requests_address(row, item.id),
-        paper=charts.PaperFigure(row.id, "entropy_by_step", FigureChoice(item=item.id)),
-    )
+    params = next(spec.params for spec in run.plan.scorers if spec.name == "entropy")
+    link = run_link(run.id, "items", item=item.id)
+    charts.show(run, "entropy_by_step", FigureChoice(item=item.id), evidence=link)
     st.markdown(" ".join(entropy_flag_texts(scores)))
     show_cards(*(card.name for card in CARDS))
     if params["chain"] == "own":

@@ -6,18 +6,17 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
 from cotlab.metrics.composite import SCORER_BY_COMPONENT, composite
-from cotlab.ui.linked import PageLink
+from cotlab.ui.components import page_link
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 COMPONENT_DETAILS = {
@@ -28,9 +27,6 @@ COMPONENT_DETAILS = {
     "F": "the flagged spans behind red flags (F)",
 }
 """Detail that a component's own scorer stores, and the composite does not."""
-ITEM_TAB_LABEL = "One item"
-ITEM_VIEWS = {"reliability": ITEM_TAB_LABEL, "robustness": ITEM_TAB_LABEL, "steps": "One chain"}
-"""Label of the tab of one item on each page that has one."""
 NO_LINK_TEXT = "none"
 NO_REQUEST_TEXT = "No request was made for it: it is computed from the texts."
 
@@ -38,50 +34,6 @@ NO_REQUEST_TEXT = "No request was made for it: it is computed from the texts."
 def make_scorer_filter(*names: str) -> Callable[[Plan], bool]:
     """Return a predicate: whether a plan has one of these scorers."""
     return lambda plan: any(spec.name in names for spec in plan.scorers)
-
-
-def has_robustness(plan: Plan) -> bool:
-    """Return whether a plan measures robustness, by its own scorer or by the composite."""
-    return make_scorer_filter("robustness", "causal")(plan) or "R" in composite_components(plan)
-
-
-RUN_PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
-    "steps": ("Steps", "stairs", make_scorer_filter("ablation")),
-    "reliability": (
-        "Reliability",
-        "shield",
-        make_scorer_filter("composite", *SCORER_BY_COMPONENT.values()),
-    ),
-    "robustness": ("Robustness", "vibration", has_robustness),
-    "mediation": ("Mediation", "conversion_path", make_scorer_filter("mediation")),
-}
-"""Label, icon and predicate (which plans it can show) of each page that analyses a run."""
-
-
-class RunPageLink(NamedTuple):
-    """A link to a page that shows a run."""
-
-    label: str
-    """The page's name."""
-    icon: str
-    """Name of its Material symbol."""
-    link: PageLink
-    """The page with its query."""
-
-
-def run_page_links(row: RunView, item_id: str | None = None) -> list[RunPageLink]:
-    """Return a link to every page that can show this run, or one of its items."""
-    plan = row.plan
-    links = []
-    for page, (label, icon, can_show) in RUN_PAGES.items():
-        if can_show(plan):
-            query = {"run": row.id}
-            if item_id is not None:
-                query["item"] = item_id
-                if page in ITEM_VIEWS:
-                    query["view"] = ITEM_VIEWS[page]
-            links.append(RunPageLink(label, icon, PageLink(page, tuple(query.items()))))
-    return links
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
@@ -109,23 +61,18 @@ def request_keys(scores: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(key for score_keys in scores["evidence"] for key in score_keys))
 
 
-def requests_address(row: RunView, item_id: str, **selection: str) -> tuple[str, dict[str, str]]:
-    """Return page and query of an item's requests, or of those of one ``score`` or ``request``."""
-    return page_path("item"), {"run": row.id, "item": item_id, **selection}
-
-
 def render_requests_link(
-    row: RunView, item_id: str, label: str = "Requests and replies", **selection: str
+    run: RunView, item_id: str, label: str = "Requests and replies", **selection: str
 ) -> None:
     """Show a link to an item's requests, or to those of one ``score`` or ``request``."""
-    path, query = requests_address(row, item_id, **selection)
-    st.page_link(path, label=label, icon=":material/fact_check:", query_params=query)
+    link = run_link(run.id, "items", item=item_id, **selection)
+    page_link(link.place, label, "fact_check", link.query)
 
 
-def requests_cell(row: RunView, item_id: str, score: str, keys: Any) -> str | None:
+def requests_cell(run: RunView, item_id: str, score: str, keys: Any) -> str | None:
     """Return the cell of a table that links a score to its requests; None where it has none."""
-    _, query = requests_address(row, item_id, score=score)
-    return f"/item?{urlencode(query, quote_via=quote, safe='')}" if len(keys) else None
+    link = run_link(run.id, "items", item=item_id, score=score)
+    return link.address if len(keys) else None
 
 
 def render_linked_table(
@@ -155,9 +102,9 @@ EVIDENCE_COLUMN_CONFIG = {
 }
 
 
-def composite_only_components(row: RunView, *component_names: str) -> list[str]:
+def composite_only_components(run: RunView, *component_names: str) -> list[str]:
     """Return the components that only the composite measured, without their own scorer's detail."""
-    plan = row.plan
+    plan = run.plan
     return [
         component
         for component in composite_components(plan)
@@ -166,16 +113,16 @@ def composite_only_components(row: RunView, *component_names: str) -> list[str]:
     ]
 
 
-def render_missing_detail_help(row: RunView, *component_names: str) -> None:
+def render_missing_detail_help(run: RunView, *component_names: str) -> None:
     """Show what the composite alone does not store, and how to add it; nothing where all is."""
-    composite_only_names = composite_only_components(row, *component_names)
+    composite_only_names = composite_only_components(run, *component_names)
     if not composite_only_names:
         return
     composite_spec = next(
-        composite_spec for composite_spec in row.plan.scorers if composite_spec.name == "composite"
+        composite_spec for composite_spec in run.plan.scorers if composite_spec.name == "composite"
     )
     profile = str(composite_spec.params.get("profile", composite.options["profile"]))
-    config_path = Path(str(row.output or "")) / "run.yaml"
+    config_path = Path(str(run.output or "")) / "run.yaml"
     command = (
         "cotlab run --config"
         f" {shlex.quote(str(config_path) if config_path.is_file() else 'run.yaml')} --profile"
@@ -187,11 +134,11 @@ def render_missing_detail_help(row: RunView, *component_names: str) -> None:
         f" {escape_markdown(profile)} adds those scorers; requests in the log are not sent again."
     )
     st.code(command, language=None, wrap_lines=True)
-    st.page_link(
-        page_path("new_run"),
-        label="Clone with the components' scorers",
-        icon=":material/content_copy:",
-        query_params={"from": row.id, "profile": profile},
+    page_link(
+        "new_run",
+        "Clone with the components' scorers",
+        "content_copy",
+        {"from": run.id, "profile": profile},
     )
 
 

@@ -15,7 +15,7 @@ class Head extends ItemList {
       entry.append(...(key === "k" ? [sign, label, keySign] : [label, sign, keySign]));
       nav.append(entry);
     }
-    return [top, this.folded(), questionText("h1", data.heading_pieces), factList(data.facts)];
+    return [top, this.folded(), questionText("h2", data.heading_pieces), factList(data.facts)];
   }
 
   // The list with its chips and its search is open where it was chosen from, until it is folded or unfolded by hand.

@@ -1,4 +1,4 @@
-"""The head of the page Item: the run, the question as the title, the answers, the neighbours."""
+"""The head of an item: its place in the run, its neighbours, the question and the answers."""
 
 from __future__ import annotations
 
@@ -34,12 +34,10 @@ from cotlab.ui.item.item_list import (
     sent_query,
 )
 from cotlab.ui.item.step_marks import equations_text
-from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.places import TAB_PARAM
 from cotlab.ui.text import shorten
 
-LINKS_KEY = "item-links"
-"""Key of the container of the head's links; L on the keyboard opens the one to the page Label."""
-_RUN_PARAMS = ("run", "change", *FILTER_PARAMS)
+_RUN_PARAMS = ("run", TAB_PARAM, "change", *FILTER_PARAMS)
 """Parameters of the address that stay where another item is opened."""
 _CHIPS = (
     ("Changed", "changed", "A changed step changed the answer at least once."),
@@ -60,70 +58,40 @@ _SIGNS = {"right": "✓", "wrong": "✕", "unknown": ""}
 
 
 def render_item_header(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
     is_model_chain: bool,
 ) -> None:
-    """Show run and item with their links, the question as the title, and the answers."""
-    _render_context(row, item)
+    """Show the place of an item, its question, and the answers."""
     keys = evidence.request_keys(answer_scores(scores))
     answers = model_answers(
         item,
-        row.plan.subject,
+        run.plan.subject,
         scores,
         cached.logged_exchanges(tuple(keys)),
         cached.logged_responses(tuple(keys)),
     )
-    component_key = f"header-{row.id}"  # one a run: the list stays open with the next item
+    component_key = f"header-{run.id}"  # one a run: the list stays open with the next item
     _header_component()(
         key=component_key,
         data={
-            **items_data(row, item.id),
+            **items_data(run, item.id),
             "heading": item.question,
             "heading_pieces": question_pieces(item.question),
             "facts": item_facts(item, answers, scores, len(steps), is_model_chain),
         },
-        on_choice_change=lambda: _store_choice(row, component_key, item.id),
+        on_choice_change=lambda: _store_choice(run, component_key, item.id),
     )
-    if cached.read_once(read.is_suite_redacted, row.suite):
+    if cached.read_once(read.is_suite_redacted, run.suite):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
 
 
-def _render_context(row: RunView, item: Item) -> None:
-    """Show which run this is, and links to its other pages."""
-    plan = row.plan
-    names = [shorten(row.model)]
-    if row.name:
-        names.insert(0, row.name)
-    repeats_text = f"{plan.repeats} {'reply' if plan.repeats == 1 else 'replies'} each"
-    compare_link = PageLink("compare", (("base", row.id), ("item", item.id)))
-    content = {
-        "label": "",
-        "name": ", ".join(names),
-        "facts": [
-            *map(shorten, (row.suite_name, row.id)),
-            f"{row.n_items:,} items, {repeats_text}, temperature {plan.temperature:g}",
-        ],
-        "links": [
-            {"text": "Run", "link": PageLink("run", (("run", row.id),))},
-            *(
-                {"text": page.label, "link": page.link}
-                for page in evidence.run_page_links(row, item.id)
-            ),
-            {"text": "Compare", "link": compare_link},
-            {"text": "Label", "link": PageLink("label"), "key": "l"},
-        ],
-    }
-    with st.container(key=LINKS_KEY):
-        show_linked("context", content, key=f"item-context-{row.id}")
-
-
-def items_data(row: RunView, item_id: str) -> dict[str, Any]:
+def items_data(run: RunView, item_id: str) -> dict[str, Any]:
     """Return what the component shows of the run's items and of the place of one among them."""
     chosen_filter = item_filter()
-    item_list = load_item_list(row, chosen_filter, item_id)
+    item_list = load_item_list(run, chosen_filter, item_id)
     links: list[Query] = []
 
     def link_to(other_id: str) -> int:
@@ -157,7 +125,7 @@ def items_data(row: RunView, item_id: str) -> dict[str, Any]:
         ],
         "part": part,
         "pages": {title: link_to(other) for title, other in pages.items() if other},
-        "hrefs": [query_href("item", query) for query in links],
+        "hrefs": [query_href("run", query) for query in links],
     }
 
 
@@ -174,7 +142,7 @@ def _position_text(item_list: ItemList, chosen_filter: ItemFilter, item_id: str)
     return " · ".join(texts)
 
 
-def _store_choice(row: RunView, component_key: str, current_id: str) -> None:
+def _store_choice(run: RunView, component_key: str, current_id: str) -> None:
     """Write the choice that the component sent into the address.
 
     Another filter keeps the item where it is listed, and opens the first one where it is not; where
@@ -185,9 +153,9 @@ def _store_choice(row: RunView, component_key: str, current_id: str) -> None:
         return
     item_id = current_id
     if "item" not in query:
-        item_list = load_item_list(row, item_filter(query), item_id)
+        item_list = load_item_list(run, item_filter(query), item_id)
         if item_list.rank is None and item_list.n_listed:
-            item_id = load_item_list(row, item_filter(query), None).items[0].id
+            item_id = load_item_list(run, item_filter(query), None).items[0].id
         query["item"] = [item_id]
     if query["item"] != [item_id]:
         query = {name: query[name] for name in (*_RUN_PARAMS, "item") if name in query}

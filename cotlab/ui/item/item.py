@@ -1,4 +1,4 @@
-"""The page Item: its question, its chain step by step, its scores, and the requests behind them."""
+"""The tab Items of a run; of one item its chain step by step, its scores, and their requests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.tables.step_effects import measured_modes
 from cotlab.analysis.view import RunView, with_facet_columns
 from cotlab.core.errors import UnknownName
-from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, Item
 from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
-from cotlab.ui import cached, components, run_notes
-from cotlab.ui.address import store_default
-from cotlab.ui.item import first_mistake
+from cotlab.ui import cached, components
 from cotlab.ui.item.chain import (
     TextRow,
     ablates_model_chain,
@@ -27,124 +24,101 @@ from cotlab.ui.item.chain import (
     render_rows,
     warn_if_divided_otherwise,
 )
-from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.header import LINKS_KEY, missing_chain_text, render_item_header
-from cotlab.ui.item.item_list import item_filter, load_item_list
+from cotlab.ui.item.header import missing_chain_text, render_item_header
 from cotlab.ui.item.reader import read_chain, render_reader
 from cotlab.ui.item.reader_data import few_replies_text, limit_lines
 from cotlab.ui.item.requests import (
     REQUESTS_KEY,
     has_selected_requests,
     render_item_requests,
+    render_item_scores,
     select_request,
 )
-from cotlab.ui.item.scores import render_item_scores
 from cotlab.ui.item.step_marks import load_step_marks
-from cotlab.ui.item.suggestion import render_suggestion
+from cotlab.ui.item.suggestion import render_first_mistake, render_suggestion
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.in_place import render_label_form
-from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.new_run.measures import added_cost_text
+from cotlab.ui.runs.items import render_run_items
 from cotlab.ui.text import escape_markdown, shorten
 
+LINKS_KEY = "item-links"
+"""Key of the container of the links above an item; L on the keyboard opens the one to Label."""
 
-def load_run_and_item() -> tuple[RunView, Item] | None:
-    """Return the run and the item that the address names; None (with a message) without them.
 
-    Without an item it is the first of the run that the address lists.
-    """
-    run_id, item_id = st.query_params.get("run"), st.query_params.get("item")
-    if not run_id:
-        _render_no_item("No run is named in the address.", "runs", "All runs")
-        return None
-    name = escape_markdown(shorten(run_id))
+def render_items_tab(run: RunView) -> None:
+    """Show the items of a run, or the one that the address names."""
+    item_id = st.query_params.get("item")
+    if item_id is None:
+        render_run_items(run)
+        return
+    with st.container(horizontal=True, key=LINKS_KEY):
+        components.page_link("items", "All items", "arrow_back", {"run": run.id})
+        query = {"base": run.id, "item": item_id}
+        components.page_link("compare", "Compare this item", "compare_arrows", query)
+        components.page_link("label", "Label", "rate_review")
     try:
-        row = cached.stored_run(run_id)
+        item = cached.load_item(run.suite, item_id)
     except UnknownName:
-        text = f"There is no run {name} in this store."
-        _render_no_item(text, "runs", "All runs")
-        return None
-    if not item_id:
-        item_list = load_item_list(row, item_filter(), None)
-        if not item_list.counts.all:
-            text = f"Run {name} has no scored item yet."
-            _render_no_item(text, "run", "The run", {"run": run_id})
-            return None
-        if not item_list.items:
-            text = f"No item of run {name} is as the address asks for."
-            _render_no_item(text, "item", "All items", {"run": run_id})
-            return None
-        item_id = item_list.items[0].id
-        store_default("item", item_id)
-    try:
-        return row, cached.load_item(row.suite, item_id)
-    except UnknownName:
-        text = f"Run {name} has no item {escape_markdown(shorten(item_id))}."
-        _render_no_item(text, "run", "Its items", {"run": run_id, "items": "true"})
-        return None
+        st.info(f"Run {escape_markdown(run.id)} has no item {escape_markdown(shorten(item_id))}.")
+        return
+    render_item_page(run, item)
 
 
-def _render_no_item(text: str, page: str, label: str, query: dict[str, str] | None = None) -> None:
-    components.render_heading(
-        "Item", "What was the question, what did the model reply, and how does it score?"
-    )
-    components.render_empty_state(text, page_path(page), label, query)
-
-
-def visible_scores(row: RunView, item: Item) -> pd.DataFrame:
+def visible_scores(run: RunView, item: Item) -> pd.DataFrame:
     """Return the item's scores without those of the hold-out, which must not be tuned on."""
-    table = cached.cached_run_view(row).item_scores(item.id)
+    table = cached.cached_run_view(run).item_scores(item.id)
     return table[table["metric"] != HOLDOUT_DIFFERENCE.name]
 
 
-def render_item_page(row: RunView, item: Item) -> None:
+def render_item_page(run: RunView, item: Item) -> None:
     """Show an item: its question and answers, its chain step by step, its scores and labels."""
-    scores = visible_scores(row, item)
-    steps, is_model_chain = load_measured_steps(row, item, scores)
+    scores = visible_scores(run, item)
+    steps, is_model_chain = load_measured_steps(run, item, scores)
     has_effects = bool(measured_modes(scores)) and bool(steps)
-    run_notes.render_run_notes(row)
     if has_effects:
-        _render_reading(row, item, scores, steps, is_model_chain)
+        _render_reading(run, item, scores, steps, is_model_chain)
     else:
-        _render_header(row, item, scores, steps, is_model_chain)
+        _render_header(run, item, scores, steps, is_model_chain)
         st.header("Chain")
-        _render_plain_chain(row, item, scores)
-        _render_unmeasured_note(row, item, scores)
-    render_suggestion(row, item, scores)
-    first_mistake.render_first_mistake(row, item)
-    render_entropy(row, item)
-    render_item_scores(row, item, scores)
-    label_items.render_item_labels(row, item)
-    render_label_form(row, item, "Label this chain")
+        _render_plain_chain(run, item, scores)
+        _render_unmeasured_note(run, item, scores)
+    render_suggestion(run, item, scores)
+    render_first_mistake(run, item)
+    render_entropy(run, item)
+    render_item_scores(run, item, scores)
+    label_items.render_item_labels(run, item)
+    render_label_form(run, item, "Label this chain")
     if not has_effects:
-        render_item_requests(row, item, scores)
+        render_item_requests(run, item, scores)
 
 
 def load_measured_steps(
-    row: RunView, item: Item, scores: pd.DataFrame
+    run: RunView, item: Item, scores: pd.DataFrame
 ) -> tuple[Sequence[str], bool]:
     """Return the steps of the chain that the page shows, and whether the model wrote it."""
     if measured_modes(scores):
-        return load_original_steps(row, item, scores), ablates_model_chain(row)
-    chain = load_scored_chain(row, item, scores)
+        return load_original_steps(run, item, scores), ablates_model_chain(run)
+    chain = load_scored_chain(run, item, scores)
     return chain.steps, chain.from_model
 
 
 def _render_header(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
     is_model_chain: bool,
 ) -> None:
     """Show the head of the page, and a link to the requests that the address names."""
-    render_item_header(row, item, scores, steps, is_model_chain)
+    render_item_header(run, item, scores, steps, is_model_chain)
     if has_selected_requests():
         st.markdown("[Go to the requests behind this number](#requests-and-replies)")
 
 
 @st.fragment
 def _render_reading(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
@@ -157,20 +131,20 @@ def _render_reading(
     """
     if st.query_params.get("item", item.id) != item.id:
         st.rerun()  # the head's links lead to another item
-    _render_header(row, item, scores, steps, is_model_chain)
-    warn_if_divided_otherwise(row, is_model_chain)
-    reading = read_chain(scores, steps, row.plan.temperature)
+    _render_header(run, item, scores, steps, is_model_chain)
+    warn_if_divided_otherwise(run, is_model_chain)
+    reading = read_chain(scores, steps, run.plan.temperature)
     if reading is None:
         return
-    marks = load_step_marks(row, item, scores, is_model_chain=is_model_chain)
+    marks = load_step_marks(run, item, scores, is_model_chain=is_model_chain)
     targets = {"e": REQUESTS_KEY, "l": LINKS_KEY}
-    render_reader(row, item, scores, reading, marks, targets)
-    render_item_requests(row, item, scores, reading)
+    render_reader(run, item, scores, reading, marks, targets)
+    render_item_requests(run, item, scores, reading)
     with st.expander(f"What this does not show: {few_replies_text(reading)}"):
         components.show_escaped_lines(limit_lines(reading))
 
 
-def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def _render_unmeasured_note(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Say why no effect of a step is shown, and where to measure it, or to see another change."""
     ccs_scores = scores[scores["metric"].isin(CCS_METRICS)]
     reasons = ccs_scores["reason"].dropna().unique().tolist()
@@ -178,8 +152,8 @@ def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> N
         reason = str(reasons[0]) if reasons else "the run has no scores of changed answers"
         st.info(f"What happens when a step changes: n/a, {escape_markdown(reason)}.")
         return
-    is_planned = any(spec.name == "ablation" for spec in cached.stored_run(row.id).plan.scorers)
-    if is_planned and components.current_status(row) == "running":
+    is_planned = any(spec.name == "ablation" for spec in cached.stored_run(run.id).plan.scorers)
+    if is_planned and components.current_status(run) == "running":
         st.info(
             "What happens to the answer when a step changes is not measured yet: the run goes on."
         )
@@ -187,28 +161,28 @@ def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> N
     perturbation = with_facet_columns(scores, "perturbation")["perturbation"]
     if ((perturbation == "numeric") & scores["value"].notna()).any():
         st.info(
-            "What other numbers in its steps do to the answer is on the page Robustness. What a"
+            "What other numbers in its steps do to the answer is on the tab Robustness. What a"
             " step does that states something else, or is left out, was not measured in this run."
         )
-        query = {"run": row.id, "item": item.id, "view": ITEM_VIEWS["robustness"]}
+        query = {"run": run.id, "item": item.id}
         components.page_link("robustness", "This item with other numbers", "grid_on", query)
     else:
         st.info("What happens to the answer when a step changes was not measured in this run.")
-    label = f"Measure it ({added_cost_text(row, 'change')})"
-    components.page_link("new_run", label, "add", {"from": row.id, "measure": "change"})
+    label = f"Measure it ({added_cost_text(run, 'change')})"
+    components.page_link("new_run", label, "add", {"from": run.id, "measure": "change"})
 
 
-def _render_plain_chain(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def _render_plain_chain(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show the chain without scores, and who wrote it."""
-    chain = load_scored_chain(row, item, scores)
+    chain = load_scored_chain(run, item, scores)
     if chain.steps:
-        marks = load_step_marks(row, item, scores, is_model_chain=chain.from_model)
+        marks = load_step_marks(run, item, scores, is_model_chain=chain.from_model)
         render_rows(
             [
                 TextRow(i, f"{i + 1}", text, score=marks.get(i, ""), tint=0.0)
                 for i, text in enumerate(chain.steps)
             ],
-            key=f"plain-{row.id}-{item.id}",
+            key=f"plain-{run.id}-{item.id}",
         )
     else:
         st.info(f"n/a: {missing_chain_text(scores, chain.from_model)}.")
@@ -218,7 +192,7 @@ def _render_plain_chain(row: RunView, item: Item, scores: pd.DataFrame) -> None:
         if chain.from_model:
             note = "The model's own chain, as it replied in this run."
     model_chain_scorers = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
-    if not chain.from_model and (model_chain_scorers or composite_components(row.plan)):
+    if not chain.from_model and (model_chain_scorers or composite_components(run.plan)):
         note += (
             " Consistency and diversity are measured on chains that the model wrote; these"
             " are among its requests."

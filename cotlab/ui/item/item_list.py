@@ -1,6 +1,6 @@
 """A list of items on a page: chips, a search, neighbours, and links, all of them in the address.
 
-The pages Item and Compare show it; each has a component whose script begins with ``item_list.js``.
+The tab Items and Compare show it; each has a component whose script begins with ``item_list.js``.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def item_filter(query: Query | None = None) -> ItemFilter:
     return ItemFilter(" ".join(text[:MAX_SEARCH_CHARS].split()), view)
 
 
-def load_item_list(row: RunView, chosen_filter: ItemFilter, item_id: str | None) -> ItemList:
+def load_item_list(run: RunView, chosen_filter: ItemFilter, item_id: str | None) -> ItemList:
     """Return the part of a run's list on which an item stands."""
-    return _list_at_revision(row.id, row.revision, chosen_filter, item_id)
+    return _list_at_revision(run.id, run.revision, chosen_filter, item_id)
 
 
 @cached.cache_by_store(64, "Reading items")

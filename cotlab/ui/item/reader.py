@@ -21,10 +21,9 @@ from cotlab.analysis.tables.step_replies import reply_pairs, step_replies
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import cached
-from cotlab.ui.address import write_address
+from cotlab.ui.address import requested_step, step_query, write_address
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.item.reader_data import ChainReading, reader_data
-from cotlab.ui.item.step_address import requested_step, step_changes
 
 _MODULE_FOLDER = Path(__file__).parent
 
@@ -76,7 +75,7 @@ def read_chain(
 
 
 def render_reader(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     reading: ChainReading,
@@ -87,7 +86,7 @@ def render_reader(
 
     Parameters
     ----------
-    row, item, scores
+    run, item, scores
         The run, the item and its scores.
     reading : ChainReading
         What of it is shown.
@@ -98,7 +97,7 @@ def render_reader(
     """
     exchanges = cached.logged_exchanges(reading.keys)
     responses = cached.logged_responses(reading.keys)
-    plan = row.plan
+    plan = run.plan
     rows = mode_scores(scores, reading.mode)
     pairs = reply_pairs(rows, reading.step)
     changed_request = exchanges.get(pairs[0][1], (None, None))[0] if pairs else None
@@ -124,7 +123,7 @@ def render_reader(
     )
     # one key a run, so that the next item replaces this one's chain in place: two readers beside
     # each other, even for a moment, would both hear the keys
-    key = f"reader-{row.id}"
+    key = f"reader-{run.id}"
     _reader_component()(
         key=key,
         data=reader_data(reading, given, replies, marks or {}, targets or {}),
@@ -137,7 +136,7 @@ def _store_choice(key: str) -> None:
     choice = st.session_state[key].get("choice") or {}
     mode, step = choice.get("mode"), choice.get("step")
     if isinstance(mode, str) and isinstance(step, int):
-        write_address({"change": mode, **step_changes(step)})
+        write_address({"change": mode, **step_query(step)})
 
 
 @cache

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.readable import readable_value
-from cotlab.analysis.tables.score_groups import item_score_groups
+from cotlab.analysis.tables.score_groups import item_score_groups, missing_score_reasons
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import cached, components
@@ -17,8 +17,10 @@ from cotlab.ui.address import write_address
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows, request_text
 from cotlab.ui.item.reader_data import ChainReading
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 ALL_SCORES = "all"
@@ -32,7 +34,7 @@ def has_selected_requests() -> bool:
 
 
 def render_item_requests(
-    row: RunView, item: Item, scores: pd.DataFrame, reading: ChainReading | None = None
+    run: RunView, item: Item, scores: pd.DataFrame, reading: ChainReading | None = None
 ) -> None:
     """Show the requests and replies behind the scores, folded.
 
@@ -222,3 +224,96 @@ def value_texts(scores: pd.DataFrame) -> list[str]:
         components.number_text(readable_value(metric, value))
         for metric, value in zip(scores["metric"], scores["value"], strict=True)
     ]
+
+
+def render_item_scores(run: RunView, item: Item, scores: pd.DataFrame) -> None:
+    """Show every score of the item, folded; those without a value by their reasons."""
+    n_missing = int(scores["value"].isna().sum())
+    missing_text = f"{n_missing} without a value" if n_missing else "none without a value"
+    n_metrics = scores["metric"].nunique()
+    label = f"All scores of this item: {n_metrics} measure{'s' * (n_metrics != 1)},"
+    with st.expander(f"{label} {len(scores)} scores, {missing_text}"):
+        _render_score_groups(run, item, scores)
+        _render_score_table(run, item, scores)
+
+
+def _render_score_groups(run: RunView, item: Item, scores: pd.DataFrame) -> None:
+    """Show one row a measure with a link to its requests, then why others have no value."""
+    groups = [group for group in item_score_groups(scores) if group.n]
+    if groups:
+        frame = pd.DataFrame(
+            {
+                "Measure": [metric_name(group.metric) for group in groups],
+                "Of": [components.facet_text(group.facet) for group in groups],
+                "Mean": [
+                    components.number_text(readable_value(group.metric, group.mean))
+                    for group in groups
+                ],
+                "Scores": [str(group.n) for group in groups],
+                "Requests": [str(group.n_requests or "none") for group in groups],
+            }
+        )
+        links = [
+            run_link(
+                run.id, "items", item=item.id, score=evidence.score_id(group.metric, group.facet)
+            )
+            if group.n_requests
+            else None
+            for group in groups
+        ]
+        show_linked_frame(
+            "Scores by measure",
+            frame,
+            {"Requests": links},
+            key=f"score-groups-{run.id}-{item.id}",
+            number_names=frame.columns[2:],
+        )
+    missing_texts = [
+        f"{n} without a value ({', '.join(map(metric_name, metrics))}): {reason}"
+        for reason, n, metrics in missing_score_reasons(scores)
+    ]
+    if missing_texts:
+        st.caption(escape_markdown(f"{'; '.join(missing_texts)}."))
+
+
+def _render_score_table(run: RunView, item: Item, scores: pd.DataFrame) -> None:
+    """Show every score as a table, with the reason where it is undefined."""
+    frame = pd.DataFrame(
+        {
+            "metric": scores["metric"].map(metric_name),
+            "step": scores["step"] + 1,
+            "value": value_texts(scores),
+            "facet": [components.facet_text(text) for text in scores["facet"]],
+            "draw": scores["sample"] + 1,
+            "status": scores["status"],
+            "reason": scores["reason"].fillna(""),
+            "requests": scores["evidence"].map(len),
+        }
+    )
+    score_ids, widget_key = evidence.score_ids(scores), f"item-scores-{run.id}-{item.id}"
+
+    def select_ticked_score() -> None:
+        ticked_indices = st.session_state[widget_key]["selection"]["rows"]
+        select_score(score_ids[ticked_indices[0]] if ticked_indices else ALL_SCORES)
+
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=widget_key,
+        height="content" if len(frame) <= 10 else 420,
+        on_select=select_ticked_score,
+        selection_mode="single-row",
+        placeholder="",
+        column_config={
+            "facet": st.column_config.TextColumn(width=240),
+            "value": st.column_config.TextColumn(alignment="right", width=90),
+            **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
+            "reason": st.column_config.TextColumn(width=220, help="Why there is no value."),
+            "requests": st.column_config.NumberColumn(help="Number of requests behind the value."),
+        },
+    )
+    note = "Select a score to see its requests below. Steps and draws count from 1."
+    if "consistency" in set(scores["scorer"]):
+        note += " Scores and chains of the hold-out are not shown by item."
+    st.caption(note)
+    components.csv_button("scores", scores, "scores")

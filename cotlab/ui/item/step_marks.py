@@ -14,13 +14,13 @@ _FALSE_EQUATION_TEXT = "false equation"
 
 
 def load_step_marks(
-    row: RunView, item: Item, scores: pd.DataFrame, *, is_model_chain: bool
+    run: RunView, item: Item, scores: pd.DataFrame, *, is_model_chain: bool
 ) -> dict[int, str]:
     """Return step, from 0 → labels that the user may see, and the first false equation.
 
     Only checks of the shown chain count: the model's own, or the suite's.
     """
-    marks = load_item_labels(row, item).step_marks
+    marks = load_item_labels(run, item).step_marks
     checked = _chain_values(scores, "first_mistake_step", is_model_chain)
     for step in sorted({int(value) for value in checked}):
         marks[step] = "\n".join(filter(None, (marks.get(step), _FALSE_EQUATION_TEXT)))

@@ -8,9 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.review.labelling.adjudication import load_rater_labels, open_adjudication
-from cotlab.review.labelling.agreement import find_items_to_adjudicate
-from cotlab.review.labelling.current_labels import ADJUDICATION_KIND
+from cotlab.review.labelling.agreement import (
+    find_items_to_adjudicate,
+    load_rater_labels,
+    open_adjudication,
+)
+from cotlab.review.labelling.truth import ADJUDICATION_KIND
 from cotlab.store import labels as label_store
 from cotlab.store.live import ItemKey
 from cotlab.store.pending import last_label_number

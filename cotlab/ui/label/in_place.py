@@ -1,4 +1,4 @@
-"""A label given where a chain is read, on the pages Item and Compare, outside of any queue."""
+"""A label given where a chain is read, on the tab Items and Compare, outside of any queue."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _VERDICT_BY_LABEL: dict[str, Verdict] = {
 _MAX_NOTE_CHARACTERS = 2_000
 
 
-def render_label_form(row: RunView, item: Item, title: str) -> None:
+def render_label_form(run: RunView, item: Item, title: str) -> None:
     """Offer to label the scored chain of an item of a run, in a popover with this title.
 
     Not offered for a chain that a queue may still ask the user for: there it is read blind.
     """
-    run_id = row.id
+    run_id = run.id
     with st.popover(escape_markdown(title), icon=":material/rate_review:"):
         if (run_id, item.id) in hidden_item_keys():
             st.caption("A queue may still ask you for this chain: label it on the page Label.")
@@ -53,10 +53,10 @@ def render_label_form(row: RunView, item: Item, title: str) -> None:
             " the model. Your last label of a chain counts."
         )
         with st.form(_key(run_id, item, "form"), border=False):
-            _render_fields(row, item, view)
+            _render_fields(run, item, view)
 
 
-def _render_fields(row: RunView, item: Item, view: ItemView) -> None:
+def _render_fields(run: RunView, item: Item, view: ItemView) -> None:
     places = [_NOT_JUDGED, _NO_MISTAKE, *(f"step {i + 1}" for i in range(len(view.steps)))]
     place = st.selectbox(
         "First wrong step", places, help="A chain with a wrong step is not acceptable."
@@ -73,7 +73,7 @@ def _render_fields(row: RunView, item: Item, view: ItemView) -> None:
             st.warning("Choose what you say of the reasoning, or of its steps.")
             return
         _store_label(
-            row.id,
+            run.id,
             item,
             view,
             reasoning=verdict or verdict_from_steps(is_judged, first_step),

@@ -9,7 +9,6 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
-from cotlab.core.resources import page_path
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.readable_chains import require_readable, runs_to_label
 from cotlab.store import labels as label_store
@@ -59,8 +58,8 @@ def _render_form() -> None:
             " start one that stores its texts."
             if has_runs
             else "There is no run yet, so there is nothing to label.",
-            page_path("new_run"),
-            "Start one",
+            "new_run",
+            "Start a run",
         )
         return
     run_options = run_labels(rows)

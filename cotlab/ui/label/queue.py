@@ -14,8 +14,23 @@ from cotlab.ui.label import adjudication
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label import last_labels as last_label_list
 from cotlab.ui.label import widget as label_widget
+from cotlab.ui.label.new_queue import render_queue_form
+from cotlab.ui.label.rater import current_rater, render_rater
 from cotlab.ui.pickers import queue_labels, select_option
 from cotlab.ui.text import escape_markdown, shorten
+
+
+def render_desk() -> None:
+    """Show the next chain of a queue to whoever may label, and the form of a new queue."""
+    name = current_rater()
+    label_widget.render_unconfirmed_notice(name)
+    if name is None:
+        return
+    render_rater(name)
+    queue_id = select_queue(name)
+    if queue_id is not None:
+        render_queue(queue_id, name)
+    render_queue_form(is_open=queue_id is None)
 
 
 def select_queue(rater: str) -> str | None:
@@ -31,7 +46,7 @@ def select_queue(rater: str) -> str | None:
         queue: label_items.without_names(label, blind_runs)
         for queue, label in queue_labels(rows.to_dict("records")).items()
     }
-    return select_option("Queue", labels, "queue", stable_key="label-queue")
+    return select_option("Queue", labels, "queue")
 
 
 @st.fragment

@@ -1,1 +1,1 @@
-"""The page Mediation."""
+"""The tab Mediation."""

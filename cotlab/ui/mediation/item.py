@@ -1,4 +1,4 @@
-"""The page Mediation, one item: its tokens, values, and intervals over donors and draws."""
+"""The tab Mediation, one item: its tokens, values, and intervals over donors and draws."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from cotlab.ui.mediation.suite import (
     index_label,
 )
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 ROLE_STYLE_BY_SPAN = {
@@ -42,10 +43,10 @@ TOKEN_SEPARATOR = "\u00a0· "
 SPREAD_METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 
-def render_tokens(row: RunView, item: Item, setting: Setting) -> None:
+def render_tokens(run: RunView, item: Item, setting: Setting) -> None:
     """Show the text as the model's tokens, grouped by role: patched, control or untouched."""
     metrics = ("baseline_logp", "cmi")
-    scores = cached.mediation_item_scores(row.id, row.revision, metrics, item.id)
+    scores = cached.mediation_item_scores(run.id, run.revision, metrics, item.id)
     keys = evidence.request_keys(setting.select_rows(scores))
     exchanges = cached.logged_exchanges(tuple(keys))
     # in the order of the evidence: the item's own reply is the first
@@ -58,7 +59,7 @@ def render_tokens(row: RunView, item: Item, setting: Setting) -> None:
             f" item{f': {escape_markdown(str(reasons.iloc[0]))}' if len(reasons) else ''}."
         )
         return
-    render_rows(token_rows(located_tokens, setting.control), key=f"tokens-{row.id}-{item.id}")
+    render_rows(token_rows(located_tokens, setting.control), key=f"tokens-{run.id}-{item.id}")
     st.caption(
         f"{len(located_tokens['pieces'])} tokens, separated by dots; positions count from 1. The"
         " chain's states are replaced at the input of each layer of a span"
@@ -105,13 +106,13 @@ def token_rows(located_tokens: dict[str, Any], control: str) -> list[TextRow]:
     return rows
 
 
-def render_item_values(row: RunView, item: Item, setting: Setting) -> None:
+def render_item_values(run: RunView, item: Item, setting: Setting) -> None:
     """Show the item's values with all layers patched."""
-    scores = setting.select_rows(cached.mediation_item_scores(row.id, row.revision, None, item.id))
+    scores = setting.select_rows(cached.mediation_item_scores(run.id, run.revision, None, item.id))
     scores = scores[scores["metric"] != "patch_drop"]
     all_layer_scores = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
     score_by_metric = {str(score["metric"]): score for score in all_layer_scores.to_dict("records")}
-    intervals = load_item_spread(row, item, setting)
+    intervals = load_item_spread(run, item, setting)
     intervals = intervals[(intervals["span"] == "all") & intervals["lo"].notna()].set_index(
         "metric"
     )
@@ -157,17 +158,17 @@ def render_item_values(row: RunView, item: Item, setting: Setting) -> None:
             key=f"values-{item.id}",
             column_config={"value": evidence.RIGHT_ALIGNED_COLUMN},
         )
-    evidence.render_requests_link(row, item.id)
+    evidence.render_requests_link(run, item.id)
 
 
-def render_draws(row: RunView, item: Item, setting: Setting) -> None:
+def render_draws(run: RunView, item: Item, setting: Setting) -> None:
     """Show the raw drops of one span of layers, then the chain's entropy where it was measured."""
-    _render_drops(row, item, setting)
-    chain.render_entropy(row, item)
+    _render_drops(run, item, setting)
+    chain.render_entropy(run, item)
 
 
-def _render_drops(row: RunView, item: Item, setting: Setting) -> None:
-    drop_scores = _load_drop_scores(row, item, setting)
+def _render_drops(run: RunView, item: Item, setting: Setting) -> None:
+    drop_scores = _load_drop_scores(run, item, setting)
     if drop_scores.empty:
         st.info("This item has no patched forward pass.")
         return
@@ -177,11 +178,9 @@ def _render_drops(row: RunView, item: Item, setting: Setting) -> None:
     }
     span = select_option("Layers", labels, "span") if labels else ""
     drop_rows = drop_scores[drop_scores["span"].isin((span, ""))]
-    table = tables.drop_table(drop_scores, span)
-    link = evidence.requests_address(row, item.id)
     choice = FigureChoice(item=item.id, setting="~".join(setting), span=span)
-    paper = charts.PaperFigure(row.id, "drops_by_donor", choice)
-    charts.show_figure("drops_by_donor", table, key="drops", evidence=link, paper=paper)
+    link = run_link(run.id, "items", item=item.id)
+    charts.show(run, "drops_by_donor", choice, evidence=link)
     page_rows = drop_rows.iloc[components.page_slice(len(drop_rows), f"draws-{item.id}-{span}")]
     st.dataframe(
         pd.DataFrame(
@@ -200,23 +199,23 @@ def _render_drops(row: RunView, item: Item, setting: Setting) -> None:
     )
 
 
-def _load_drop_scores(row: RunView, item: Item, setting: Setting) -> pd.DataFrame:
-    scores = cached.mediation_item_scores(row.id, row.revision, ("patch_drop",), item.id)
+def _load_drop_scores(run: RunView, item: Item, setting: Setting) -> pd.DataFrame:
+    scores = cached.mediation_item_scores(run.id, run.revision, ("patch_drop",), item.id)
     return setting.select_rows(scores)
 
 
-def load_item_spread(row: RunView, item: Item, setting: Setting) -> pd.DataFrame:
+def load_item_spread(run: RunView, item: Item, setting: Setting) -> pd.DataFrame:
     """Return each estimate of an item with its interval over donors and draws.
 
     It has no row where nothing was patched.
     """
     return _cached_spread_table(
         str(cached.store().folder),
-        row.id,
-        row.revision,
+        run.id,
+        run.revision,
         item.id,
         setting,
-        row.plan.seed,
+        run.plan.seed,
     )
 
 
@@ -232,22 +231,16 @@ def _cached_spread_table(
     )
 
 
-def render_item_density(row: RunView, item: Item, setting: Setting) -> None:
+def render_item_density(run: RunView, item: Item, setting: Setting) -> None:
     """Show the item's CMI by the share of its positions that were patched."""
-    drop_scores = _load_drop_scores(row, item, setting)
-    density_table = tables.item_density_table(load_item_spread(row, item, setting), drop_scores)
-    if not density_table.empty:
-        link = evidence.requests_address(row, item.id)
-        choice = FigureChoice(item=item.id, setting="~".join(setting))
-        paper = charts.PaperFigure(row.id, "item_density", choice)
-        charts.show_figure(
-            "item_density", density_table, key="item-density", evidence=link, paper=paper
-        )
+    link = run_link(run.id, "items", item=item.id)
+    choice = FigureChoice(item=item.id, setting="~".join(setting))
+    charts.show(run, "item_density", choice, evidence=link)
 
 
-def render_item_spread(row: RunView, item: Item, setting: Setting) -> None:
+def render_item_spread(run: RunView, item: Item, setting: Setting) -> None:
     """Show the item's values with intervals for every span of layers, all layers first."""
-    spread = load_item_spread(row, item, setting)
+    spread = load_item_spread(run, item, setting)
     spread = spread[spread["metric"].isin(SPREAD_METRICS)]
     if spread.empty:
         return

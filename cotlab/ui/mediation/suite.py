@@ -1,4 +1,4 @@
-"""The page Mediation, the whole suite: its indices by layer, by position and by source."""
+"""The tab Mediation, the whole suite: its indices by layer, by position and by source."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ CONTROL_PLACES = {
 QUESTION_PLACE = "at as many positions of the question"
 
 
-def select_setting(row: RunView) -> Setting | None:
+def select_setting(run: RunView) -> Setting | None:
     """Choose a patch source and a control; None (with a message) where nothing is scored."""
-    settings = cached.mediation_settings(row.id, row.revision)
+    settings = cached.mediation_settings(run.id, run.revision)
     setting_by_key = {"~".join(setting): setting for setting in settings}
     if not setting_by_key:
         st.info("No item has been scored for mediation yet.")
@@ -67,9 +67,9 @@ def _setting_label(setting: Setting, shows_chain: bool) -> str:
     return f"{text} · {setting.chain} chain, given as {setting.given}" if shows_chain else text
 
 
-def render_mediation_summary(row: RunView, setting: Setting) -> None:
+def render_mediation_summary(run: RunView, setting: Setting) -> None:
     """Show the main numbers with all layers patched, with intervals and n."""
-    estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(row, setting)))
+    estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(run, setting)))
     if estimates.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are under One"
@@ -99,10 +99,10 @@ def _cmi_note(setting: Setting) -> str:
     return "CMI is clamped and blind to small doses; mass lost is not."
 
 
-def render_mediation_warnings(row: RunView, setting: Setting) -> None:
+def render_mediation_warnings(run: RunView, setting: Setting) -> None:
     """Show what limits the numbers above."""
     scores = cached.mediation_table_scores(
-        row.id, row.revision, ("control_is_noop",), with_values=True
+        run.id, run.revision, ("control_is_noop",), with_values=True
     )
     table = setting.select_rows(scores)
     noop_scores = table[(table["span"] == "all") & table["value"].notna()]
@@ -130,68 +130,68 @@ def _choice_of(setting: Setting) -> FigureChoice:
     return FigureChoice(setting="~".join(setting))
 
 
-def render_density(row: RunView, setting: Setting) -> None:
+def render_density(run: RunView, setting: Setting) -> None:
     """Show CMI by the share of positions patched, of every source of this control.
 
     Where CMI is refused as a headline, the curve would show what the number above may not.
     """
-    reason = tables.refused_cmi_reason(load_setting_estimates(row, setting), setting)
+    reason = tables.refused_cmi_reason(load_setting_estimates(run, setting), setting)
     if reason:
         st.caption(f"CMI by share of positions is not drawn: {escape_markdown(reason)}.")
         return
-    table = _build_table(row, "density", setting)
+    table = _build_table(run, "density", setting)
     if not table.empty:
-        charts.show_run_figure("cmi_density", table, "density", row, choice=_choice_of(setting))
+        charts.show_run_figure("cmi_density", table, "density", run, choice=_choice_of(setting))
 
 
-def render_drop_density(row: RunView, setting: Setting) -> None:
+def render_drop_density(run: RunView, setting: Setting) -> None:
     """Show the drop in nats by the share of positions patched."""
-    drops = _build_table(row, "density_in_nats", setting)
+    drops = _build_table(run, "density_in_nats", setting)
     if not drops.empty:
         charts.show_run_figure(
-            "drop_density", drops, "drop-density", row, choice=_choice_of(setting)
+            "drop_density", drops, "drop-density", run, choice=_choice_of(setting)
         )
 
 
-def render_spans(row: RunView, setting: Setting) -> None:
+def render_spans(run: RunView, setting: Setting) -> None:
     """Show CMI, share and mass lost by span of layers, then CMI for every source."""
-    cells = _build_table(row, "spans", setting)
+    cells = _build_table(run, "spans", setting)
     if cells.empty:
         return
     charts.show_run_figure(
         "span_heatmap",
         cells,
         "spans",
-        row,
+        run,
         note=f"Source {setting.source}.",
         choice=_choice_of(setting),
     )
-    source_cells = _build_table(row, "spans_of_sources", setting)
+    source_cells = _build_table(run, "spans_of_sources", setting)
     if source_cells["source"].nunique() > 1:
         with st.expander("CMI by span, all sources"):
             charts.show_run_figure(
                 "span_heatmap",
                 source_cells,
                 "sources",
-                row,
+                run,
                 paper_name="span_heatmap_sources",
                 choice=_choice_of(setting),
             )
 
 
-def render_layers(row: RunView, setting: Setting) -> None:
+def render_layers(run: RunView, setting: Setting) -> None:
     """Show the index of each single layer, where the run has them."""
-    table = _build_table(row, "layers", setting)
+    table = _build_table(run, "layers", setting)
     if not table.empty:
-        charts.show_run_figure("layer_profile", table, "layers", row, choice=_choice_of(setting))
+        charts.show_run_figure("layer_profile", table, "layers", run, choice=_choice_of(setting))
 
 
-def render_indices(row: RunView, setting: Setting) -> None:
+def render_indices(run: RunView, setting: Setting) -> None:
     """Show every index with all layers patched, as a figure and a table."""
-    table = _build_table(row, "indices", setting)
+    table = _build_table(run, "indices", setting)
     if table.empty:
         return
-    scores = cached.mediation_table_scores(row.id, row.revision, (*INDEX_METRICS, *NATS_METRICS))
+    scores = cached.mediation_table_scores(run.id, run.revision, (*INDEX_METRICS, *NATS_METRICS))
     reasons_by_metric = _undefined_reason_texts(
         all_layer_rows(setting.select_rows(scores)), "metric"
     )
@@ -206,7 +206,7 @@ def render_indices(row: RunView, setting: Setting) -> None:
         "mediation_indices",
         table[~table["metric"].isin(UNDRAWN_METRICS)],
         "indices",
-        row,
+        run,
         choice=_choice_of(setting),
     )
     labels = [index_label(metric) for metric in table["metric"]]
@@ -267,9 +267,9 @@ def _undefined_reason_texts(scores: pd.DataFrame, column: str) -> dict[str, list
     }
 
 
-def load_setting_estimates(row: RunView, setting: Setting) -> pd.DataFrame:
+def load_setting_estimates(run: RunView, setting: Setting) -> pd.DataFrame:
     """Return the run's estimates of this setting."""
-    return setting.select_rows(cached.mediation_estimates(row.id, row.revision))
+    return setting.select_rows(cached.mediation_estimates(run.id, run.revision))
 
 
 def render_mediation_notes(setting: Setting) -> None:
@@ -289,11 +289,11 @@ def render_mediation_notes(setting: Setting) -> None:
     )
 
 
-def _build_table(row: RunView, table_name: str, setting: Setting) -> pd.DataFrame:
+def _build_table(run: RunView, table_name: str, setting: Setting) -> pd.DataFrame:
     """Return a table of the run by the name of its function in ``tables``."""
     scores = cached.mediation_table_scores(
-        row.id, row.revision, tables.METRICS_BY_TABLE[table_name]
+        run.id, run.revision, tables.METRICS_BY_TABLE[table_name]
     )
-    estimates = cached.mediation_estimates(row.id, row.revision)
+    estimates = cached.mediation_estimates(run.id, run.revision)
     table: pd.DataFrame = getattr(tables, table_name)(scores, estimates, setting)
     return table

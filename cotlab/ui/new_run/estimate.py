@@ -60,22 +60,20 @@ def render_estimate(suite_choice: str, config: dict[str, Any], *, reuses_replies
         return 0
     request_count = estimate.request_count
     is_rough = request_count.n_estimated_requests or request_count.n_sampled_items is not None
-    requests_label = "Requests, old and new" if reuses_replies else "Requests"
-    labelled_numbers = [
-        ("Items", str(estimate.n_items)),
-        (
-            f"{requests_label}, about" if is_rough else requests_label,
-            f"{request_count.n_requests:,}",
-        ),
-        ("Estimated cost", f"~{components.money_text(request_count.cost_micro)}"),
-        ("At most", components.money_text(request_count.max_cost_micro)),
+    about = "About " if is_rough else ""
+    kind = " old and new" if reuses_replies else ""
+    texts = [
+        noun_count(estimate.n_items, "item"),
+        f"{about}**{request_count.n_requests:,}{kind} requests**",
     ]
+    if request_count.max_cost_micro:
+        cost = components.money_text(request_count.cost_micro)
+        texts.append(f"**~{cost}**, at most {components.money_text(request_count.max_cost_micro)}")
     if request_count.max_chain_cost_micro:
-        labelled_numbers += [
-            ("Output tokens of a chain, at most", f"{request_count.chain_tokens:,}"),
-            ("Chains, at most", components.money_text(request_count.max_chain_cost_micro)),
-        ]
-    components.show_numbers(labelled_numbers)
+        cost = components.money_text(request_count.max_chain_cost_micro)
+        texts.append(f"chains of at most {request_count.chain_tokens:,} tokens, {cost}")
+    with st.container(border=True):
+        st.markdown(", ".join(texts).replace("$", "\\$") + ".")
     if request_count.sample_text:
         st.caption(request_count.sample_text)
     for caution in estimate.cautions:

@@ -15,56 +15,69 @@ from cotlab.providers.keys import KEY_VARIABLES, check_server, file_naming_serve
 from cotlab.run.config import read_config, run_fields
 from cotlab.run.options import DEFAULT_MODEL, DEFAULT_PROVIDER, SECTION_HEADINGS, ConfigField
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import access, cached, suites
+from cotlab.ui import access, cached, components, server_check, suites
 from cotlab.ui.address import known_param
-from cotlab.ui.new_run import processes, recorded
+from cotlab.ui.new_run import measures, processes, recorded
+from cotlab.ui.new_run.estimate import render_estimate
 from cotlab.ui.new_run.measures import ANOTHER_MODEL, load_run_settings, measure_settings
 from cotlab.ui.new_run.questions import QUESTION_PARAM, question_settings
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
 
 N_PILOT_ITEMS = 5
-EXPANDER_SECTIONS = ("sampling", "mediation", "judge", "limits", "gate")
-"""Sections of the configuration that stand in an expander each."""
+_FORM_PX = 760
+"""Width of the fields above the others."""
 AGAIN_PARAM = "again"
 """Parameter of the address that asks for the settings that were started last."""
 _LAST_SETTINGS, _NO_CHAINS = "new-run-last", "new-run-no-chains"
-_MODEL_FIELDS = ("provider", "model", "base_url")
-"""Fields whose widgets depend on each other."""
+_FIRST_FIELDS = ("provider", "model", "base_url", "limit")
+"""Fields that stand above the others."""
 
 
-def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, Any]]:
-    """Show the widgets; return the chosen suite and the settings as fields of a configuration.
+def render_new_run(cloned_run_id: str | None) -> None:
+    """Show the form of a run, what it would cost, and the buttons that start it."""
+    suite_choice, config, start_slot = render_run_form(cloned_run_id)
+    if suite_choice is None:
+        return
+    with start_slot:
+        server_check.render_check_button(config)
+        reuses_replies = measures.has_same_model(cloned_run_id, config)
+        n_items = render_estimate(suite_choice, config, reuses_replies=reuses_replies)
+        render_start_buttons(suite_choice, config, n_items)
+
+
+def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, Any], Any]:
+    """Show the widgets; return the suite, the settings, and the place of what follows from them.
 
     The form reads files of this machine and starts processes: whoever may not start a run does not
     see it.
     """
     if not access.has_role("admin"):
         st.info("Starting a run spends money and computing time: it needs the role admin.")
-        return None, {}
+        return None, {}, None
     initial_values = _load_initial_values(cloned_run_id)
     suite_labels = suites.suite_labels()
     if not suite_labels:
-        st.info("No suite is stored: upload one on the page Suites.")
-        return None, {}
-    left_column, right_column = st.columns(2)
-    with left_column:
-        st.header(SECTION_HEADINGS["model"])
+        components.render_empty_state("No suite is stored.", "upload", "Upload a suite")
+        return None, {}, None
+    fields = run_fields()
+    with st.container(width=_FORM_PX):
         suite_choice = select_option(
             "Suite", suite_labels, "suite", initial_values.get("_suite", "wordproblems")
         )
         suite = suites.load_chosen_suite(suite_choice)
         recorded.render_offline_proposal(suite)
         _choose_chain_source(has_chains=any(item.steps for item in suite.items))
-        config = _render_model_fields(initial_values) | _render_section("model", initial_values, 1)
-    with right_column:
-        st.header(SECTION_HEADINGS["measure"])
-        config |= _render_section("measure", initial_values, 1)
-    for section in EXPANDER_SECTIONS:
-        with st.expander(SECTION_HEADINGS[section]):
+        config = _render_model_fields(initial_values)
+        with st.container(width=240):
+            config["limit"] = _render_widget(st, fields["limit"], initial_values)
+        start_slot = st.container()
+    with st.expander("Advanced"):
+        for section, heading in SECTION_HEADINGS.items():
+            st.markdown(f"**{heading}**")
             config |= _render_section(section, initial_values, 3)
-    config["source"] = config["source"] or run_fields()["source"].default
-    return suite_choice, config
+    config["source"] = config["source"] or fields["source"].default
+    return suite_choice, config, start_slot
 
 
 def _choose_chain_source(*, has_chains: bool) -> None:
@@ -83,7 +96,7 @@ def _render_section(section: str, initial_values: dict[str, Any], n_columns: int
         for field in run_fields().values()
         if field.setting.section == section
         and field.setting.label
-        and field.name not in _MODEL_FIELDS
+        and field.name not in _FIRST_FIELDS
     ]
     value_by_field = {
         section_field.name: _render_widget(st, section_field, initial_values)
@@ -191,8 +204,11 @@ def _render_model_fields(initial_values: dict[str, Any]) -> dict[str, Any]:
     if "new-provider" not in st.session_state:
         index = _option_index(provider_names, initial_values.get("provider") or DEFAULT_PROVIDER)
     label = fields["provider"].setting.label
-    provider = st.selectbox(label, provider_names, index, key="new-provider")
-    model = _render_model_input(provider, initial_values)
+    left_column, right_column = st.columns([1, 2])
+    with left_column:
+        provider = st.selectbox(label, provider_names, index, key="new-provider")
+    with right_column:
+        model = _render_model_input(provider, initial_values)
     base_url = None
     server_label = fields["base_url"].setting.label
     if provider in KEY_VARIABLES:
@@ -247,17 +263,17 @@ def render_start_buttons(suite_choice: str, config: dict[str, Any], n_items: int
     if not str(config["model"]).strip():
         st.warning("Name a model.")
     with st.container(horizontal=True):
-        pilot_label = f"Pilot of {N_PILOT_ITEMS}"
+        pilot_label = f"Run {N_PILOT_ITEMS}-item pilot"
         hint = f"The first {N_PILOT_ITEMS} items only."
         is_small = 0 < n_items <= N_PILOT_ITEMS
-        if not is_small and st.button(
-            pilot_label, icon=":material/science:", disabled=not can_start, help=hint
-        ):
-            _start_run(suite_choice, {**config, "limit": N_PILOT_ITEMS})
         if st.button(
             "Start run", type="primary", icon=":material/play_arrow:", disabled=not can_start
         ):
             _start_run(suite_choice, config)
+        if not is_small and st.button(
+            pilot_label, icon=":material/science:", disabled=not can_start, help=hint
+        ):
+            _start_run(suite_choice, {**config, "limit": N_PILOT_ITEMS})
 
 
 def _start_run(suite_choice: str, config: dict[str, Any]) -> None:
@@ -287,7 +303,7 @@ def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
     added_profile = {} if profile is None else {"profile": profile}
     if not cloned_run_id:
         default_settings = read_config({}).model_dump(mode="json")
-        if measure == suites.LABELLED_CHAINS:
+        if measure == measures.LABELLED_CHAINS:
             return {**default_settings, **recorded.LABELLED_CHAIN_SETTINGS}
         default_modes = (
             {} if os.environ.get("COTLAB_MODE") else {"mode": ["remove", "corrupt", "paraphrase"]}

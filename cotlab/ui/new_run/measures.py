@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MIN_ITEMS
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.analysis.view import RunView
-from cotlab.core.errors import UnknownName
+from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.registry import SCORERS
+from cotlab.core.types import Suite
 from cotlab.run.config import lower_to_maximum, read_config, stored_options
-from cotlab.ui import cached
+from cotlab.run.launch import dry_run
+from cotlab.store import read
+from cotlab.ui import access, cached, components
 from cotlab.ui.address import report_unknown_value
+from cotlab.ui.text import escape_markdown, shorten
 
+LABELLED_CHAINS = "labelled-chains"
+"""What the address asks for where labelled chains are measured without a model."""
 MORE_ITEMS = "items"
 """What the address asks for where a run's items were too few for a verdict."""
 ANOTHER_MODEL = "model"
@@ -57,10 +63,10 @@ def has_same_model(run_id: str | None, config: Mapping[str, Any]) -> bool:
     return (subject.provider, subject.name) == (config["provider"], str(config["model"]).strip())
 
 
-def load_run_settings(row: RunView) -> dict[str, Any]:
+def load_run_settings(run: RunView) -> dict[str, Any]:
     """Return the settings that a run was started with; today's defaults for what it has none."""
     defaults = read_config({}).model_dump(mode="json")
-    return lower_to_maximum({**defaults, **stored_options(row.config_json)})
+    return lower_to_maximum({**defaults, **stored_options(run.config_json)})
 
 
 def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
@@ -91,13 +97,13 @@ def _item_limits(settings: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(settings[name]) for name in _ITEM_LIMITS if settings.get(name) is not None}
 
 
-def count_new_items(row: RunView, measure: str) -> int:
+def count_new_items(run: RunView, measure: str) -> int:
     """Return how many items a run has that measures one more thing than the run of ``row``."""
-    stored = load_run_settings(row)
+    stored = load_run_settings(run)
     limits = _item_limits(add_measure(stored, measure))
     if limits == _item_limits(stored):
-        return row.n_items
-    return min(cached.count_suite_items(row.suite), *limits.values())
+        return run.n_items
+    return min(cached.count_suite_items(run.suite), *limits.values())
 
 
 def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
@@ -118,3 +124,145 @@ def requested_items() -> int | None:
     """Return how many items the address asks for; None where it names no such number."""
     text = st.query_params.get(N_ITEMS_PARAM, "")
     return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 10**7 else None
+
+
+N_SAMPLED_ITEMS = 8
+"""Items whose requests are counted; the others are taken to need as many each."""
+UNKNOWN_COST_TEXT = "requests and cost stand there before it starts"
+
+
+def added_cost_text(run: RunView, measure: str, n_items: int | None = None) -> str:
+    """Return "about 900 new requests, $0, 40 s", or where these stand if they are not known.
+
+    The time is that of this run's requests, where none was answered from the response log.
+    ``n_items`` is how many items the new run has; None for as many as its settings give.
+    """
+    if not access.has_role("admin"):  # who cannot start a run counts no requests
+        return UNKNOWN_COST_TEXT
+    return _cached_text(run.id, run.revision, measure, n_items)
+
+
+@cached.cache_by_store(64, "Counting requests")
+def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) -> str:
+    run = cached.stored_run(run_id)
+    try:
+        added = _added_requests(run, measure, n_items or count_new_items(run, measure))
+    except (CotlabError, ValueError):  # New run says what is wrong with these settings
+        return UNKNOWN_COST_TEXT
+    if added is None:
+        return UNKNOWN_COST_TEXT
+    n_requests, cost_micro = added
+    texts = [f"about {n_requests:,} new requests", components.money_text(cost_micro)]
+    if (seconds := _seconds_per_request(run)) is not None:
+        texts.append(_duration_text(n_requests * seconds))
+    return ", ".join(texts)
+
+
+def _added_requests(run: RunView, measure: str, n_items: int) -> tuple[int, int] | None:
+    """Return the requests and micro-dollars that a new run adds; None where it adds nothing."""
+    stored = load_run_settings(run)
+    if stored.get("base_run") or stored.get("tuned_run"):
+        return None
+    before, after = (_count_sampled(run.id, run.revision, added) for added in (None, measure))
+    if before is None or after is None:
+        return None
+    n_added, cost_added = (
+        round(n_items * total_after / after.n_items - run.n_items * total_before / before.n_items)
+        for total_before, total_after in (
+            (before.n_requests, after.n_requests),
+            (before.cost_micro, after.cost_micro),
+        )
+    )
+    return (n_added, cost_added) if n_added > 0 else None
+
+
+class _SampledCount(NamedTuple):
+    """What the sampled items of a run ask for."""
+
+    n_items: int
+    n_requests: int
+    cost_micro: int
+
+
+@cached.cache_by_store(64)
+def _count_sampled(run_id: str, revision: int, measure: str | None) -> _SampledCount | None:
+    """Count what a run's settings, and one more measure, ask for on the run's first items.
+
+    None where the run has no items.
+    """
+    run = cached.stored_run(run_id)
+    items = [
+        cached.load_item(run.suite, item_id)
+        for item_id in cached.read_once(read.list_run_items, run_id, N_SAMPLED_ITEMS)["id"]
+    ]
+    if not items:
+        return None
+    suite = Suite.from_items(run.suite_name, items)
+    changes = {"task_suite": suite.name, "limit": None, "sample": None}
+    settings = add_measure(load_run_settings(run), measure)
+    count = dry_run(read_config({**settings, **changes}), suite)[1]
+    return _SampledCount(len(items), count.n_requests, count.cost_micro)
+
+
+def _duration_text(seconds: float) -> str:
+    """Format a rough duration: "40 s", "12 min", "3 h"."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(1, seconds):.0f} s"
+
+
+def _seconds_per_request(run: RunView) -> float | None:
+    """Return the mean time of a request of a run; None where a resume or the log blurs it."""
+    n_new, ended_at = run.asked, run.ended_at
+    if n_new < 1 or run.hits or ended_at is None or ended_at != ended_at:
+        return None
+    return float(max(0.0, (ended_at - run.planned_at).total_seconds())) / n_new
+
+
+def render_measure_note(cloned_run_id: str | None) -> None:
+    """Say what was added to the settings of the run, where the address asks for a measure."""
+    measure = st.query_params.get("measure")
+    if measure is None:
+        return
+    added, n_items = added_options(measure), requested_items()
+    if cloned_run_id is None:
+        if added is None and measure != LABELLED_CHAINS and "from" not in st.query_params:
+            report_unknown_value("measure", measure)
+        return
+    settings_text = f"The settings are those of run {escape_markdown(cloned_run_id)}"
+    if added is not None:
+        change = "added" if measure in QUESTION_OPTIONS else "alone"
+        run = cached.stored_run(cloned_run_id)
+        n_new_items = count_new_items(run, measure)
+        items = "" if n_new_items == run.n_items else f", on {n_new_items} items"
+        st.info(
+            f"{settings_text} with the scorer {added['scorer']} {change}{items}."
+            f" {_reuse_text(run, measure, n_new_items)}"
+        )
+    elif measure == MORE_ITEMS and n_items is not None:
+        run = cached.stored_run(cloned_run_id)
+        n_items = min(n_items, cached.count_suite_items(run.suite))
+        reuse_text = _reuse_text(run, measure, n_items)
+        st.info(f"{settings_text}, with {n_items:,} items. {reuse_text}")
+    elif measure == ANOTHER_MODEL:
+        st.info(
+            "Choose another model, or a provider with its server: the suite and what is measured"
+            f" stay as in run {escape_markdown(cloned_run_id)}. The shipped organisms read suites"
+            " of their own words (wordproblems) alone."
+        )
+    else:
+        st.warning(
+            f"The address asks for {escape_markdown(shorten(measure))}, which is no scorer or"
+            f" measure: the settings are those of run {escape_markdown(cloned_run_id)}."
+        )
+
+
+def _reuse_text(run: RunView, measure: str, n_items: int) -> str:
+    """Return how many requests are new, as the link that led here says it."""
+    cost_text = added_cost_text(run, measure, n_items)
+    new_text = "" if cost_text == UNKNOWN_COST_TEXT else f"{cost_text.capitalize()}. "
+    return (
+        f"{new_text}Replies that the response log holds are not asked for, or paid for, again; the"
+        " count below has them too."
+    )

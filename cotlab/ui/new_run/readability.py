@@ -7,22 +7,22 @@ from cotlab.run.unreadable_items import find_unreadable_items
 from cotlab.ui import cached
 
 
-def unreadable_text(row: RunView) -> str | None:
+def unreadable_text(run: RunView) -> str | None:
     """Return why no item of a run's suite can be read by its model; None where some can.
 
     Parameters
     ----------
-    row : dict
+    run : RunView
         The run, as the store has it.
     """
-    return _cached_text(row.id)
+    return _cached_text(run.id)
 
 
 @cached.cache_by_store(64)
 def _cached_text(run_id: str) -> str | None:
-    row = cached.stored_run(run_id)
-    plan = row.plan
-    unreadable = find_unreadable_items(plan, cached.stored_suite(row.suite))
+    run = cached.stored_run(run_id)
+    plan = run.plan
+    unreadable = find_unreadable_items(plan, cached.stored_suite(run.suite))
     if unreadable is None or not unreadable.is_all:
         return None
     return (

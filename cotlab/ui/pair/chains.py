@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 import pandas as pd
 
@@ -26,6 +25,7 @@ from cotlab.ui.item.header import item_facts
 from cotlab.ui.item.item import load_measured_steps, visible_scores
 from cotlab.ui.item.reader_data import ChainReading, boxes_text, effect_rows, mode_labels
 from cotlab.ui.item.step_marks import load_step_marks
+from cotlab.ui.places import run_link
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ChainSide:
 
     name: str
     """The run's name."""
-    row: RunView
+    run: RunView
     """The run."""
     item: Item
     """The item."""
@@ -48,22 +48,22 @@ class ChainSide:
     """Whether the stored effects of steps are of this chain."""
 
 
-def load_side(name: str, row: RunView, item_id: str, *, model_chain: bool) -> ChainSide:
+def load_side(name: str, run: RunView, item_id: str, *, model_chain: bool) -> ChainSide:
     """Return an item of a run with its chain: the measured one, or the one that the model wrote."""
-    item = cached.load_item(row.suite, item_id)
-    scores = visible_scores(row, item)
-    steps, is_model_chain = load_measured_steps(row, item, scores)
-    if model_chain and not is_model_chain and (written := written_chain(row, item, scores)):
-        return ChainSide(name, row, item, scores, written, True, False)
-    return ChainSide(name, row, item, scores, tuple(steps), is_model_chain, True)
+    item = cached.load_item(run.suite, item_id)
+    scores = visible_scores(run, item)
+    steps, is_model_chain = load_measured_steps(run, item, scores)
+    if model_chain and not is_model_chain and (written := written_chain(run, item, scores)):
+        return ChainSide(name, run, item, scores, written, True, False)
+    return ChainSide(name, run, item, scores, tuple(steps), is_model_chain, True)
 
 
-def written_chain(row: RunView, item: Item, scores: pd.DataFrame) -> tuple[str, ...]:
+def written_chain(run: RunView, item: Item, scores: pd.DataFrame) -> tuple[str, ...]:
     """Return the chain that the model wrote; empty where the log holds none."""
     model_scores = scores[scores["facet"].str.contains('"chain":\\s*"own"', regex=True)]
     if model_scores.empty:
         return ()
-    chain = load_scored_chain(row, item, model_scores)
+    chain = load_scored_chain(run, item, model_scores)
     return chain.steps if chain.from_model else ()
 
 
@@ -99,18 +99,18 @@ def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, 
 
 
 def _side_head(side: ChainSide) -> dict[str, Any]:
-    answers = item_answers(side.row, side.item, side.scores)
+    answers = item_answers(side.run, side.item, side.scores)
     facts = item_facts(side.item, answers, side.scores, len(side.steps), side.is_model_chain)
-    query = {"run": side.row.id, "item": side.item.id}
-    return {"name": side.name, "facts": facts, "href": f"/item?{urlencode(query)}"}
+    link = run_link(side.run.id, "items", item=side.item.id)
+    return {"name": side.name, "facts": facts, "href": link.address}
 
 
 def _side_rows(side: ChainSide, mode: str | None) -> list[TextRow]:
-    marks = load_step_marks(side.row, side.item, side.scores, is_model_chain=side.is_model_chain)
+    marks = load_step_marks(side.run, side.item, side.scores, is_model_chain=side.is_model_chain)
     if mode is None or not side.effects_apply or mode not in measured_modes(side.scores):
         return _plain_rows(side.steps, marks)
     effects = tuple(step_effects(mode_scores(side.scores, mode), len(side.steps)))
-    temperature = side.row.plan.temperature
+    temperature = side.run.plan.temperature
     reading = ChainReading(mode, (mode,), side.steps, 0, effects, (), 0, "", temperature)
     return effect_rows(reading, marks) if side.steps else []
 

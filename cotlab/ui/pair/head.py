@@ -37,9 +37,9 @@ def run_names(base_row: RunView, other_row: RunView) -> tuple[str, str]:
     Of an id that cotlab made the end is enough where it tells the two apart.
     """
     rows = (base_row, other_row)
-    names = [shorten(short_model_name(row.model), 40) for row in rows]
+    names = [shorten(short_model_name(run.model), 40) for run in rows]
     if names[0] == names[1]:
-        ids = [row.id for row in rows]
+        ids = [run.id for run in rows]
         is_made = all(len(run_id) > _MAX_CHOSEN_ID_CHARS for run_id in ids)
         ends = [run_id.rpartition("-")[2] for run_id in ids] if is_made else ids
         ends = ids if ends[0] == ends[1] else ends
@@ -50,7 +50,7 @@ def run_names(base_row: RunView, other_row: RunView) -> tuple[str, str]:
 def pair_verdict(base_row: RunView, other_row: RunView) -> PairVerdict:
     """Return what differs between two stored runs."""
     names = run_names(base_row, other_row)
-    keys = [(row.id, row.revision) for row in (base_row, other_row)]
+    keys = [(run.id, run.revision) for run in (base_row, other_row)]
     return _judge_cached(keys[0], keys[1], names, cached.validated_at())
 
 
@@ -164,11 +164,11 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
 
 def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunView]) -> None:
     """Say what one of the two runs did not measure, and offer to measure it there."""
-    for name, row in row_by_name.items():
-        missing = [m for m, run_id in result.lacking.items() if run_id == row.id]
-        if row.plan.subject.provider not in IN_PROCESS_PROVIDERS:
+    for name, run in row_by_name.items():
+        missing = [m for m, run_id in result.lacking.items() if run_id == run.id]
+        if run.plan.subject.provider not in IN_PROCESS_PROVIDERS:
             missing = [m for m in missing if m != "inner_change"]
-        if not missing or components.current_status(row) in ("planned", "running"):
+        if not missing or components.current_status(run) in ("planned", "running"):
             continue
         other_name = next(entry for entry in row_by_name if entry != name)
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -179,8 +179,8 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunVi
             )
             for measure in missing:
                 label = MEASURES[measure].short
-                link = measure_link(row.id, MEASURES[measure].request)
-                components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
+                link = measure_link(run.id, MEASURES[measure].request)
+                components.page_link(link.place, f"Measure {label}", "play_arrow", dict(link.query))
 
 
 _SPLIT_TEXT = ", or the mean of a run whose kinds of items behave differently"

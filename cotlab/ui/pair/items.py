@@ -94,9 +94,9 @@ def _render_label_forms(
     run_rows: tuple[RunView, RunView], names: tuple[str, str], pair: ItemPair
 ) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):  # below the chains
-        for row, name in zip(run_rows, names, strict=True):
-            item = cached.load_item(row.suite, pair.item_id)
-            render_label_form(row, item, f"Label the chain of {name}")
+        for run, name in zip(run_rows, names, strict=True):
+            item = cached.load_item(run.suite, pair.item_id)
+            render_label_form(run, item, f"Label the chain of {name}")
 
 
 def _store_choice() -> None:
@@ -117,7 +117,7 @@ def _cached_pairs(
     measure: MeasureName | None,
     result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
-    keys = [(row.id, row.revision) for row in (base_row, other_row)]
+    keys = [(run.id, run.revision) for run in (base_row, other_row)]
     return _pairs_at_revision(keys[0], keys[1], measure, cached.validated_at(), result)
 
 
@@ -223,7 +223,7 @@ def _page_data(
     start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
     visible = rows[start : start + ROWS_PER_LIST]
     item_ids = tuple(pair.item_id for pair in visible)
-    answers = [listed_answers(row.id, row.revision, item_ids) for row in run_rows]
+    answers = [listed_answers(run.id, run.revision, item_ids) for run in run_rows]
     neighbours = {}
     if position is not None:
         for key, index in (("k", position - 1), ("j", position + 1)):
@@ -276,8 +276,8 @@ def _pair_content(
 ) -> dict[str, Any]:
     model_chain = known_param("chain", ("own",)) == "own"
     sides = [
-        load_side(name, row, pair.item_id, model_chain=model_chain)
-        for name, row in zip(names, (base_row, other_row), strict=True)
+        load_side(name, run, pair.item_id, model_chain=model_chain)
+        for name, run in zip(names, (base_row, other_row), strict=True)
     ]
     modes = side_modes(sides)
     mode = known_param("effect", modes) or (modes[0] if modes else None)
@@ -302,7 +302,7 @@ def _chain_choices(
 ) -> list[dict[str, Any]]:
     """Return links between the chains that were measured and those that the models wrote."""
     has_other = model_chain or any(
-        not side.is_model_chain and written_chain(side.row, side.item, side.scores)
+        not side.is_model_chain and written_chain(side.run, side.item, side.scores)
         for side in sides
     )
     if not has_other:

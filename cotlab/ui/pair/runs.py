@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import streamlit as st
 
-from cotlab.analysis.tables import comparison as tables
 from cotlab.analysis.tables.comparison import order_by_epoch
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
 from cotlab.ui import cached, components, run_notes
 from cotlab.ui.address import known_param, write_address
-from cotlab.ui.opened_run import default_run
+from cotlab.ui.navigation import default_run
 from cotlab.ui.pair.head import (
     pair_verdict,
     render_missing_measures,
@@ -54,7 +53,7 @@ def select_runs() -> RunChoice | None:
     if len(all_rows) < 2:
         components.render_heading("Compare", "What differs between two runs on the same items?")
         components.render_empty_state(
-            "A comparison needs two runs on the same items.", page_path("new_run"), "Start one"
+            "A comparison needs two runs on the same items.", "new_run", "Start a run"
         )
         return None
     if warn_of_unknown_runs(all_rows, "base", "other"):
@@ -75,11 +74,7 @@ def select_runs() -> RunChoice | None:
             "Base",
             label_by_run,
             "base",
-            default_run(
-                "compare-base",
-                tables.default_base([*rows]),
-                label_by_run,
-            ),
+            default_run(_default_base(rows), _runs_with_partner(rows)),
             cleared_params=_PAIR_PARAMS,
         )
         other_labels = {i: label for i, label in label_by_run.items() if i != base_id}
@@ -90,7 +85,6 @@ def select_runs() -> RunChoice | None:
             "other",
             [proposed_run],
             help="Several runs show how consistent a change is.",
-            stable_key=f"compare-other-{base_id}",
         )
     if not chosen_runs:
         st.info("Choose a run to compare with the base.")
@@ -134,6 +128,23 @@ def _open_pair(base: str, other: str) -> None:
 
 _PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
 """What of the address belongs to one pair of runs."""
+
+
+def _runs_with_partner(rows: Sequence[RunView]) -> list[str]:
+    """Return the runs on whose suite there is another run."""
+    n_by_suite = Counter(row.suite for row in rows)
+    return [row.id for row in rows if n_by_suite[row.suite] > 1]
+
+
+def _default_base(rows: Sequence[RunView]) -> str:
+    """Return the older of the last two runs on one suite; without such a pair the oldest run."""
+    measured = [row for row in rows if row.id not in cached.unmeasured_runs()] or list(rows)
+    suites: set[str] = set()
+    for row in measured:
+        if row.suite in suites:
+            return row.id
+        suites.add(row.suite)
+    return rows[-1].id
 
 
 def _default_other(

@@ -1,1 +1,1 @@
-"""The page Reliability."""
+"""The tab Reliability."""

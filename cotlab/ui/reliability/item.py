@@ -1,4 +1,4 @@
-"""The page Reliability, one item: its components, diagnoses, red flags and verified links."""
+"""The tab Reliability, one item: its components, diagnoses, red flags and verified links."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from cotlab.ui.item.chain import (
     render_chain_origin,
     render_rows,
 )
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 MAX_STRONG_FACTOR = 0.93
@@ -45,41 +46,39 @@ class FlagHit(NamedTuple):
     """Rule, factor and reason, as the tooltip shows them."""
 
 
-def render_item_components(row: RunView, item: Item) -> None:
+def render_item_components(run: RunView, item: Item) -> None:
     """Show the item's components beside the suite's means, and why some are undefined."""
     component_rows = tables.component_scores(
-        cached.selected_scores(row.id, row.revision, tables.RELIABILITY_METRICS)
+        cached.selected_scores(run.id, run.revision, tables.RELIABILITY_METRICS)
     )
     scores = component_rows[component_rows["item_id"] == item.id]
     if scores.empty:
         st.info("This item has not been scored for reliability yet.")
         return
-    table = tables.item_component_rows(component_rows, item.id)
-    link = evidence.requests_address(row, item.id)
-    paper = charts.PaperFigure(row.id, "item_parts", FigureChoice(item=item.id))
-    charts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=link, paper=paper)
-    component_table = _score_table(row, item, scores)
+    link = run_link(run.id, "items", item=item.id)
+    charts.show(run, "item_parts", FigureChoice(item=item.id), evidence=link)
+    component_table = _score_table(run, item, scores)
     component_table.insert(0, "part", scores["part"])
     component_table["why n/a"] = scores["reason"].where(scores["value"].isna()).fillna("")
     column_config = {"part": st.column_config.TextColumn(width="small")}
     evidence.render_linked_table(component_table, f"behind-{item.id}", column_config)
-    defined_weight = tables.component_scores(_load_item_scores(row, item), ("weight",))["value"]
+    defined_weight = tables.component_scores(_load_item_scores(run, item), ("weight",))["value"]
     if len(defined_weight) and defined_weight.iloc[0] < 1:
         undefined_names_text = ", ".join(scores[scores["value"].isna()]["part"])
         st.caption(
             f"r_raw is over {100 * defined_weight.iloc[0]:.0f} % of the weight: without"
             f" {undefined_names_text}, the weights are renormalised."
         )
-    checked_share = tables.component_scores(_load_item_scores(row, item), ("checked",))["value"]
+    checked_share = tables.component_scores(_load_item_scores(run, item), ("checked",))["value"]
     if len(checked_share) and not pd.isna(checked_share.iloc[0]):
         st.caption(f"{100 * checked_share.iloc[0]:.0f} % of r_raw's weight could check this chain.")
-    features = _load_item_scores(row, item)
+    features = _load_item_scores(run, item)
     features = features[features["metric"] == "feature"]
     if features.empty:
         return
     with st.expander("The feature vector of this item"):
         names = [json.loads(text).get("feature", "") for text in features["facet"]]
-        table = _score_table(row, item, features)
+        table = _score_table(run, item, features)
         table.insert(0, "feature", names)
         table.insert(2, "status", features["status"])
         table.insert(3, "reason", features["reason"].fillna(""))
@@ -88,18 +87,18 @@ def render_item_components(row: RunView, item: Item) -> None:
         evidence.render_linked_table(table, f"features-{item.id}", height="auto")
 
 
-def _score_table(row: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+def _score_table(run: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
     """Return each score's value, its number of requests and the link to them."""
     return pd.DataFrame(
         {
             "value": scores["value"].map(components.number_text),
             "requests": scores["evidence"].map(len),
-            "behind it": _request_links(row, item, scores),
+            "behind it": _request_links(run, item, scores),
         }
     )
 
 
-def _request_links(row: RunView, item: Item, scores: pd.DataFrame) -> list[str | None]:
+def _request_links(run: RunView, item: Item, scores: pd.DataFrame) -> list[str | None]:
     """Return the address of each score's requests; None where it has none."""
     default_columns = {"step": None, "sample": 0}  # components have no step and no draw
     score_ids = evidence.score_ids(
@@ -108,7 +107,7 @@ def _request_links(row: RunView, item: Item, scores: pd.DataFrame) -> list[str |
         )
     )
     return [
-        evidence.requests_cell(row, item.id, name, keys)
+        evidence.requests_cell(run, item.id, name, keys)
         for name, keys in zip(score_ids, scores["evidence"], strict=True)
     ]
 
@@ -117,12 +116,12 @@ def _text_or_empty(value: Any) -> str:
     return "" if pd.isna(value) else str(value)
 
 
-def render_item_diagnoses(row: RunView, item: Item) -> None:
+def render_item_diagnoses(run: RunView, item: Item) -> None:
     """Show each diagnosis: whether it applies, and the numbers that it depends on."""
-    scores = _load_item_scores(row, item)
+    scores = _load_item_scores(run, item)
     rule_rows = tables.diagnosis_scores(scores)
     linked_rows = zip(
-        rule_rows.to_dict("records"), _request_links(row, item, rule_rows), strict=True
+        rule_rows.to_dict("records"), _request_links(run, item, rule_rows), strict=True
     )
     result_by_rule = {
         str(rule_row["rule"]): {**rule_row, "to": link} for rule_row, link in linked_rows
@@ -156,9 +155,9 @@ def render_item_diagnoses(row: RunView, item: Item) -> None:
     components.show_card("diagnosis")
 
 
-def render_flags(row: RunView, item: Item) -> None:
+def render_flags(run: RunView, item: Item) -> None:
     """Show the chain with every penalty's span marked, and the penalties as a table."""
-    scores = _load_item_scores(row, item)
+    scores = _load_item_scores(run, item)
     flag_scores = scores[scores["scorer"] == "flags"]
     if flag_scores.empty:
         return
@@ -166,18 +165,18 @@ def render_flags(row: RunView, item: Item) -> None:
     penalty_scores = flag_scores[
         (flag_scores["metric"] == "flag_penalty") & flag_scores["value"].notna()
     ]
-    chain = load_scored_chain(row, item, flag_scores)
+    chain = load_scored_chain(run, item, flag_scores)
     step_texts = chain.steps
     if not step_texts:
         reasons = flag_scores[flag_scores["metric"] == "flags"]["reason"].dropna()
         first_reason = [*reasons, "the log does not have all of it"][0]
         st.info(f"No chain to show: {escape_markdown(str(first_reason))}.")
         return
-    render_chain_origin(row, chain.from_model)
+    render_chain_origin(run, chain.from_model)
     hits_by_step: dict[int, list[FlagHit]] = {}
     lines = []
     for penalty, link in zip(
-        penalty_scores.to_dict("records"), _request_links(row, item, penalty_scores), strict=True
+        penalty_scores.to_dict("records"), _request_links(run, item, penalty_scores), strict=True
     ):
         facet = json.loads(penalty["facet"])
         step, rule = int(penalty["step"]), facet.get("rule", "").replace("_", " ")
@@ -196,7 +195,7 @@ def render_flags(row: RunView, item: Item) -> None:
         lines.append((step + 1, rule, factor, shorten(text[lo:hi], 120), message, link))
     render_rows(
         [_flagged_step_row(i, text, hits_by_step.get(i, ())) for i, text in enumerate(step_texts)],
-        key=f"flags-{row.id}-{item.id}",
+        key=f"flags-{run.id}-{item.id}",
     )
     if lines:
         lines.sort(key=lambda line: line[:4])
@@ -249,27 +248,24 @@ def mark_hits(text: str, hits: Sequence[FlagHit]) -> tuple[TextPiece, ...]:
     return tuple(pieces)
 
 
-def render_verification_links(row: RunView, item: Item) -> None:
+def render_verification_links(run: RunView, item: Item) -> None:
     """Show the links between steps, and which failed or stayed undecided and why."""
-    scores = _load_item_scores(row, item)
+    scores = _load_item_scores(run, item)
     verification_scores = scores[scores["scorer"] == "verification"]
     if verification_scores.empty:
         return
     st.header("Verification")
-    chain = load_scored_chain(row, item, verification_scores)
+    chain = load_scored_chain(run, item, verification_scores)
     table = link_table(verification_scores, chain.steps).assign(
-        to=_request_links(row, item, link_scores(verification_scores))
+        to=_request_links(run, item, link_scores(verification_scores))
     )
     if table.empty:
         reasons = [*verification_scores["reason"].dropna(), "the chain has no link"]
         st.info(f"No link was checked: {escape_markdown(str(reasons[0]))}.")
         return
-    render_chain_origin(row, chain.from_model)
-    link = evidence.requests_address(row, item.id)
-    paper = charts.PaperFigure(row.id, "verification_links", FigureChoice(item=item.id))
-    charts.show_figure(
-        "verification_links", table, key=f"links-{item.id}", evidence=link, paper=paper
-    )
+    render_chain_origin(run, chain.from_model)
+    link = run_link(run.id, "items", item=item.id)
+    charts.show(run, "verification_links", FigureChoice(item=item.id), evidence=link)
     weak_links = table[table["value"].isna() | (table["value"] < 0.5)]
     if len(weak_links):
         frame = pd.DataFrame(
@@ -301,8 +297,8 @@ def render_verification_links(row: RunView, item: Item) -> None:
     components.show_card("link_support")
 
 
-def _load_item_scores(row: RunView, item: Item) -> pd.DataFrame:
-    return cached.selected_scores(row.id, row.revision, item_id=item.id)
+def _load_item_scores(run: RunView, item: Item) -> pd.DataFrame:
+    return cached.selected_scores(run.id, run.revision, item_id=item.id)
 
 
 _COLUMN_CONFIG = {

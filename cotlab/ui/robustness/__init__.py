@@ -1,1 +1,1 @@
-"""The page Robustness."""
+"""The tab Robustness."""

@@ -1,4 +1,4 @@
-"""The page Robustness, one item: what was perturbed, and what the model wrote after it."""
+"""The tab Robustness, one item: what was perturbed, and what the model wrote after it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.answers.targets import answer_to
 from cotlab.text.prompts.chain import continuation_prompt
 from cotlab.ui import cached, components
+from cotlab.ui.address import STEP_PARAM
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows
-from cotlab.ui.item.step_address import STEP_PARAM, STEP_PARAMS, old_step_number
 from cotlab.ui.pickers import select_option
-from cotlab.ui.robustness.questions import CAUSAL_METRICS
 from cotlab.ui.robustness.suite import (
     ALL_PERTURBATIONS,
+    CAUSAL_METRICS,
     HEADLINE_METRICS,
     NO_PERTURBATION,
     load_robustness_scores,
@@ -47,9 +47,9 @@ CHANGED_QUESTIONS = (
 """Title and metrics of each changed question; the first metric has its requests."""
 
 
-def render_steps_table(row: RunView, item: Item) -> None:
+def render_steps_table(run: RunView, item: Item) -> None:
     """List every perturbed step with its divergence and whether the answer changed."""
-    scores = _load_item_scores(row, item)
+    scores = _load_item_scores(run, item)
     if scores.empty:
         st.info("No step of this item was perturbed.")
         return
@@ -59,7 +59,7 @@ def render_steps_table(row: RunView, item: Item) -> None:
             f"No step was perturbed: {escape_markdown(str(scores_without_step['reason'].iloc[0]))}."
         )
         return
-    _render_item_summary(row, item)
+    _render_item_summary(run, item)
     perturbations = order_perturbations(scores["perturbation"])
     scores = scores.assign(place=scores["perturbation"].map(perturbations.index))
     rows = []
@@ -93,9 +93,9 @@ def render_steps_table(row: RunView, item: Item) -> None:
     )
 
 
-def _render_item_summary(row: RunView, item: Item) -> None:
+def _render_item_summary(run: RunView, item: Item) -> None:
     """Show robustness and dispersion of the item, with a link to the requests of each."""
-    scores = load_robustness_scores(row, "robustness", "robustness_dispersion")
+    scores = load_robustness_scores(run, "robustness", "robustness_dispersion")
     scores = scores[
         (scores["item_id"] == item.id) & (scores["perturbation"] == ALL_PERTURBATIONS)
     ].sort_values(["sample", "metric"])
@@ -120,12 +120,12 @@ def _render_item_summary(row: RunView, item: Item) -> None:
         for score in scores[scores["metric"] == "robustness"].itertuples():
             if len(score.evidence):
                 label = f"Requests behind R{score.draw} ({len(score.evidence)})"
-                evidence.render_requests_link(row, item.id, label, score=score.score_id)
+                evidence.render_requests_link(run, item.id, label, score=score.score_id)
 
 
-def render_perturbed_steps(row: RunView, item: Item) -> None:
+def render_perturbed_steps(run: RunView, item: Item) -> None:
     """Show, for the chosen step, each perturbation beside the original chain."""
-    scores = _load_item_scores(row, item)
+    scores = _load_item_scores(run, item)
     scores = scores[scores["step"].notna()]
     if scores.empty:
         return
@@ -138,7 +138,7 @@ def render_perturbed_steps(row: RunView, item: Item) -> None:
     labels = {
         str(i + 1): f"{i + 1} · {shorten(chain[i] if i < len(chain) else 'n/a', 80)}" for i in steps
     }
-    number = select_option("Perturbed step", labels, STEP_PARAM, old_step_number(), STEP_PARAMS)
+    number = select_option("Perturbed step", labels, STEP_PARAM)
     step = int(number) - 1
     draw_numbers = sorted(int(s) + 1 for s in scores["sample"].unique())
     draw = (
@@ -147,7 +147,7 @@ def render_perturbed_steps(row: RunView, item: Item) -> None:
         else int(st.number_input(f"Draw of {draw_numbers[-1]}", 1, draw_numbers[-1], 1, key="draw"))
     )
     step_scores = scores[(scores["step"] == step) & (scores["sample"] == draw - 1)]
-    prompt_form = row.plan.subject.form
+    prompt_form = run.plan.subject.form
     st.text(item.question)
     perturbations_by_reason: dict[str, list[str]] = {}
     is_first = True
@@ -192,7 +192,7 @@ def render_perturbed_steps(row: RunView, item: Item) -> None:
                         )
                         n_requests = len(score_by_metric[metric]["evidence"])
                         link_label = f"Requests behind the {label} ({n_requests})"
-                        evidence.render_requests_link(row, item.id, link_label, score=score_id)
+                        evidence.render_requests_link(run, item.id, link_label, score=score_id)
         is_first = False
     if perturbations_by_reason:
         reasons = [
@@ -204,18 +204,18 @@ def render_perturbed_steps(row: RunView, item: Item) -> None:
         " original step. Right: the perturbed step, the model's continuation, and its"
         " answer."
     )
-    evidence.render_requests_link(row, item.id, "Every request and reply of this item")
+    evidence.render_requests_link(run, item.id, "Every request and reply of this item")
 
 
-def render_perturbed_questions(row: RunView, item: Item) -> None:
+def render_perturbed_questions(run: RunView, item: Item) -> None:
     """Show the original and the changed question, with their answers."""
-    scores = load_robustness_scores(row, "rename_stable", "number_follows", "number_moves")
+    scores = load_robustness_scores(run, "rename_stable", "number_follows", "number_moves")
     scores = scores[scores["item_id"] == item.id]
     if scores.empty:
         return
     st.header("Perturbed questions")
     exchange_by_key = cached.logged_exchanges(tuple(evidence.request_keys(scores)))
-    items = (item, *changed_items(item, row.plan.seed).items.values())
+    items = (item, *changed_items(item, run.plan.seed).items.values())
     first_draw_scores = scores[scores["sample"] == scores["sample"].min()]
     for title, metrics in CHANGED_QUESTIONS:
         records = first_draw_scores[first_draw_scores["metric"] == metrics[0]].to_dict("records")
@@ -241,7 +241,7 @@ def render_perturbed_questions(row: RunView, item: Item) -> None:
                 asked_item = next((i for i in items if i.question in prompt), item)
                 blocks = [TextRow(0, label, prompt), *_reply_rows(asked_item, reply, 0, 1)]
                 render_rows(blocks, key=f"{metrics[0]}-{item.id}-{label}")
-                evidence.render_requests_link(row, item.id, "Request and reply", request=key)
+                evidence.render_requests_link(run, item.id, "Request and reply", request=key)
 
 
 def perturbed_chain(
@@ -270,8 +270,8 @@ def perturbed_text(
     return full_text[len(head) : len(full_text) - len(tail)] if matches_template else None
 
 
-def _load_item_scores(row: RunView, item: Item) -> pd.DataFrame:
-    scores = load_robustness_scores(row, *MEASURE_NAMES)
+def _load_item_scores(run: RunView, item: Item) -> pd.DataFrame:
+    scores = load_robustness_scores(run, *MEASURE_NAMES)
     return scores[scores["item_id"] == item.id]
 
 

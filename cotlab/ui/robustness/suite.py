@@ -1,24 +1,22 @@
-"""The page Robustness, the whole suite: means, by perturbation, by position, and by item."""
+"""The tab Robustness, the whole suite: means, by perturbation, by position, and by item."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure, count_reasons
 from cotlab.analysis.tables.reliability import (
     item_cell_table,
     item_step_means,
     with_perturbation,
 )
-from cotlab.analysis.tables.reliability import perturbation_table as groups_table
-from cotlab.analysis.tables.run import answer_change_rows
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
+from cotlab.core.types import Item
 from cotlab.figures.robustness import (
     MEASURE_NAMES,
     SERIES_NAMES,
@@ -26,13 +24,14 @@ from cotlab.figures.robustness import (
     order_perturbations,
     perturbation_label,
 )
+from cotlab.metrics.composite import SCORER_BY_COMPONENT
 from cotlab.ui import cached, charts, components
-from cotlab.ui.address import write_address
+from cotlab.ui.address import step_query, write_address
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
-from cotlab.ui.item.step_address import step_changes, step_query
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 HEADLINE_METRICS = (
@@ -55,48 +54,38 @@ class SelectedCell(NamedTuple):
     """Index of the step, from 0."""
 
 
-def load_robustness_scores(row: RunView, *metrics: str, with_evidence: bool = True) -> pd.DataFrame:
+def load_robustness_scores(run: RunView, *metrics: str, with_evidence: bool = True) -> pd.DataFrame:
     """Return scores of these metrics with a column ``perturbation``, "" where there is none."""
-    view = cached.cached_run_view(row)
+    view = cached.cached_run_view(run)
     return with_perturbation(view.scores(*metrics, with_evidence=with_evidence))
 
 
-def render_robustness_suite(row: RunView) -> None:
+def render_robustness_suite(run: RunView) -> None:
     """Show the means, each perturbation, and behind them each position and its items."""
-    render_robustness_summary(row)
-    render_perturbations(row)
+    render_robustness_summary(run)
+    render_perturbations(run)
     render_more(
         "robustness (R), by position and by item",
-        lambda: _render_robustness(row),
-        lambda: _render_cells(row),
+        lambda: charts.show(run, "robustness_by_perturbation"),
+        lambda: _render_cells(run),
         params=("measure", "perturbation", "position"),
     )
 
 
-def _render_robustness(row: RunView) -> None:
-    """Show R by perturbation, which does not tell faithful from bypassing models."""
-    table = groups_table(
-        load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
-        cached.load_estimates(row.id, row.revision),
-    )
-    if not table.empty:
-        charts.show_run_figure("robustness_by_perturbation", table, "groups", row)
-
-
-def _render_cells(row: RunView) -> None:
+def _render_cells(run: RunView) -> None:
     """Show each position, and the items of the chosen cell."""
-    cell = render_positions(row)
+    cell = render_positions(run)
     if cell is not None:
-        render_cell_items(row, cell)
-        render_robustness_items(row, cell)
+        render_cell_items(run, cell)
+        render_robustness_items(run, cell)
 
 
-def render_robustness_summary(row: RunView) -> None:
+def render_robustness_summary(run: RunView) -> None:
     """Show robustness, dispersion and answer changes over all perturbations together."""
-    if load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False).empty:
+    if load_robustness_scores(run, *SUMMARY_METRICS, with_evidence=False).empty:
         st.info("This run has no scores of the scorer 'robustness'.")
         return
-    estimates = _load_mean_estimates(row)
+    estimates = _load_mean_estimates(run)
     if estimates.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are under One"
@@ -105,7 +94,7 @@ def render_robustness_summary(row: RunView) -> None:
         return
     reason_by_metric = {
         metric: next(iter(counts))
-        for (metric, perturbation), counts in count_undefined_reasons(row, SUMMARY_METRICS).items()
+        for (metric, perturbation), counts in count_undefined_reasons(run, SUMMARY_METRICS).items()
         if perturbation == ALL_PERTURBATIONS
     }
     render_headline(
@@ -122,19 +111,13 @@ def render_robustness_summary(row: RunView) -> None:
     show_cards(*SUMMARY_METRICS)
 
 
-def render_perturbations(row: RunView) -> None:
+def render_perturbations(run: RunView) -> None:
     """Show each perturbation's metrics as a figure, and as a table with undefined scores."""
-    estimates = _load_mean_estimates(row)
+    estimates = _load_mean_estimates(run)
     if estimates.empty:
         return
-    reason_counts = count_undefined_reasons(row, SUMMARY_METRICS)
-    table = groups_table(
-        load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
-        cached.load_estimates(row.id, row.revision),
-    )
-    answer_changes = answer_change_rows(table)
-    if not answer_changes.empty:
-        charts.show_run_figure("answer_changes_by_perturbation", answer_changes, "answers", row)
+    reason_counts = count_undefined_reasons(run, SUMMARY_METRICS)
+    charts.show(run, "answer_changes_by_perturbation")
     estimate_by_cell = {
         (str(estimate["metric"]), str(estimate["perturbation"])): estimate
         for estimate in estimates.to_dict("records")
@@ -175,12 +158,12 @@ def render_perturbations(row: RunView) -> None:
         )
 
 
-def render_positions(row: RunView) -> SelectedCell | None:
+def render_positions(run: RunView) -> SelectedCell | None:
     """Show perturbations by position; None without scores.
 
     A click on a cell, or the choices below it, select its items.
     """
-    scores = load_robustness_scores(row, *MEASURE_NAMES)
+    scores = load_robustness_scores(run, *MEASURE_NAMES)
     scores = scores[scores["step"].notna()]
     if scores.empty:
         return None
@@ -205,7 +188,7 @@ def render_positions(row: RunView) -> SelectedCell | None:
         position = int(select_option("Position", labels, "position")) - 1
     cell = SelectedCell(measure, perturbation, position)
     choice = FigureChoice(metric=measure)
-    result = cached.run_figure_table(row.id, row.revision, "perturbation_cells", choice)
+    result = cached.run_figure_table(run.id, run.revision, "perturbation_cells", choice)
     if isinstance(result, MissingFigure):
         return None
     is_selected = (result.table["perturbation"] == perturbation) & (
@@ -214,14 +197,14 @@ def render_positions(row: RunView) -> SelectedCell | None:
     table, note = result.table.assign(chosen=is_selected), "Click a cell to list its items."
     with figure_slot:
         charts.show_run_figure(
-            "perturbation_cells", table, "cells", row, note, _open_clicked_position, choice=choice
+            "perturbation_cells", table, "cells", run, note, _open_clicked_position, choice=choice
         )
     return cell
 
 
-def render_cell_items(row: RunView, cell: SelectedCell) -> None:
+def render_cell_items(run: RunView, cell: SelectedCell) -> None:
     """List the items of one cell, each with a link."""
-    scores = load_robustness_scores(row, cell.measure)
+    scores = load_robustness_scores(run, cell.measure)
     cell_rows = item_step_means(scores, cell.perturbation)
     cell_rows = cell_rows[cell_rows["step"] == cell.position].sort_values(
         "value", ascending=False, na_position="last", kind="stable"
@@ -234,7 +217,7 @@ def render_cell_items(row: RunView, cell: SelectedCell) -> None:
     )
     links = [
         evidence.requests_cell(
-            row,
+            run,
             item_id,
             score_by_item.at[item_id, "score_id"],
             score_by_item.at[item_id, "evidence"],
@@ -247,7 +230,7 @@ def render_cell_items(row: RunView, cell: SelectedCell) -> None:
         pd.DataFrame(
             {
                 "texts": [
-                    item_address(row, item_id, cell.position) for item_id in page_rows["item_id"]
+                    item_address(run, item_id, cell.position) for item_id in page_rows["item_id"]
                 ],
                 "behind it": links,
                 "item": page_rows["item_id"],
@@ -271,9 +254,9 @@ def render_cell_items(row: RunView, cell: SelectedCell) -> None:
     )
 
 
-def render_robustness_items(row: RunView, cell: SelectedCell) -> None:
+def render_robustness_items(run: RunView, cell: SelectedCell) -> None:
     """Show items by position under the chosen perturbation, 50 items a page."""
-    item_rows = item_step_means(load_robustness_scores(row, cell.measure), cell.perturbation)
+    item_rows = item_step_means(load_robustness_scores(run, cell.measure), cell.perturbation)
     item_ids = list(dict.fromkeys(item_rows["item_id"]))
     st.header("By item")
     page = components.page_slice(len(item_ids), "items-page")
@@ -292,8 +275,8 @@ def render_robustness_items(row: RunView, cell: SelectedCell) -> None:
         page_rows.assign(chosen=is_selected),
         key="items",
         note=note,
-        evidence=(page_path("run"), {"run": row.id}),
-        paper=None if page.start else charts.PaperFigure(row.id, "item_cells", choice),
+        evidence=run_link(run.id),
+        paper=None if page.start else charts.PaperFigure(run.id, "item_cells", choice),
         on_click=_open_clicked_cell,
     )
 
@@ -303,9 +286,9 @@ TEXTS_COLUMN_CONFIG = {
 }
 
 
-def render_robustness_notes(row: RunView) -> None:
+def render_robustness_notes(run: RunView) -> None:
     """Explain whose chains were perturbed, which steps, and how vectors are pooled."""
-    specs = row.plan.scorers
+    specs = run.plan.scorers
     params_by_scorer = {spec.name: spec.params for spec in specs}
     params = params_by_scorer.get("robustness") or params_by_scorer.get("composite", {}).get(
         "parts", {}
@@ -327,16 +310,16 @@ def render_robustness_notes(row: RunView) -> None:
     )
 
 
-def _load_mean_estimates(row: RunView) -> pd.DataFrame:
-    estimates = cached.load_estimates(row.id, row.revision)
+def _load_mean_estimates(run: RunView) -> pd.DataFrame:
+    estimates = cached.load_estimates(run.id, run.revision)
     return with_perturbation(estimates[estimates["metric"].isin(SUMMARY_METRICS)])
 
 
 def count_undefined_reasons(
-    row: RunView, metrics: Sequence[str]
+    run: RunView, metrics: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, int]]:
     """Return, for each (metric, perturbation), how many scores are undefined for which reason."""
-    return _reasons_at_revision(row.id, row.revision, tuple(metrics), row)
+    return _reasons_at_revision(run.id, run.revision, tuple(metrics), run)
 
 
 @cached.cache_by_store(16)
@@ -359,10 +342,10 @@ def _estimate_with_n_text(estimate: dict[Any, Any] | None) -> str:
     )
 
 
-def item_address(row: RunView, item_id: str, step: int | None = None) -> str:
+def item_address(run: RunView, item_id: str, step: int | None = None) -> str:
     """Return the address of an item on this page."""
-    query = {"run": row.id, "item": item_id} | ({} if step is None else step_query(step))
-    return f"/robustness?{urlencode({**query, 'view': evidence.ITEM_TAB_LABEL})}"
+    query = {} if step is None else step_query(step)
+    return run_link(run.id, "robustness", item=item_id, **query).address
 
 
 def _open_clicked_position(cell_data: Sequence[Any]) -> None:
@@ -373,7 +356,150 @@ def _open_clicked_cell(cell_data: Sequence[Any]) -> None:
     write_address(
         {
             "position": str(int(cell_data[0]) + 1),
-            **step_changes(int(cell_data[0])),
+            **step_query(int(cell_data[0])),
             "item": str(cell_data[1]),
         }
     )
+
+
+COMPONENT_LABELS = {"R": "R", "R_sd": "Spread of the divergence"}
+
+
+def has_only_composite(run: RunView) -> bool:
+    """Return whether the composite measured robustness without the robustness scorer."""
+    return "R" in evidence.composite_only_components(run)
+
+
+def render_composite_suite(run: RunView) -> None:
+    """Show robustness and dispersion over the suite and by item, and how to add the detail."""
+    rows = _load_component_rows(run)
+    if rows.empty:
+        st.info("No item has been scored yet.")
+        return
+    means = tables.component_means(rows, cached.load_estimates(run.id, run.revision))
+    if means.empty:
+        st.info(
+            "The means are estimated when the run ends or is stopped. Single items are in the table"
+            " below."
+        )
+    else:
+        headline = [(component, COMPONENT_LABELS[component]) for component in means["part"]]
+        render_headline(means.assign(metric=means["part"]), headline)
+        confidence = float(means["confidence"].iloc[0])
+        st.caption(
+            f"Means over n items, all perturbations together, with {100 * confidence:g} %"
+            " intervals, from the composite."
+        )
+    show_cards("robustness", "robustness_dispersion")
+    evidence.render_missing_detail_help(run, "R")
+    st.header("Items")
+    _render_item_table(run, rows, "composite-items")
+
+
+def render_composite_item(run: RunView, item: Item) -> None:
+    """Show the item's robustness and dispersion with their requests."""
+    rows = _load_component_rows(run)
+    _render_item_table(run, rows[rows["item_id"] == item.id], "composite-item")
+    evidence.render_missing_detail_help(run, "R")
+
+
+def _load_component_rows(run: RunView) -> pd.DataFrame:
+    scores = cached.selected_scores(run.id, run.revision, ("feature",))
+    return tables.component_scores(
+        scores[scores["scorer"] != SCORER_BY_COMPONENT["R"]], tuple(COMPONENT_LABELS)
+    )
+
+
+def _render_item_table(run: RunView, rows: pd.DataFrame, key: str) -> None:
+    rows_by_component = {
+        component: rows[rows["part"] == component].set_index("item_id")
+        for component in COMPONENT_LABELS
+    }
+    page_rows = rows_by_component["R"].iloc[
+        components.page_slice(len(rows_by_component["R"]), f"{key}-page")
+    ]
+    spread = rows_by_component["R_sd"]["value"].reindex(page_rows.index)
+    score_ids = map(evidence.score_id, page_rows["metric"], page_rows["facet"])
+    table = pd.DataFrame(
+        {
+            "item": page_rows.index,
+            "R": page_rows["value"].map(components.number_text),
+            COMPONENT_LABELS["R_sd"]: spread.map(components.number_text),
+            "requests": page_rows["evidence"].map(len),
+            "behind it": [
+                evidence.requests_cell(run, *arguments)
+                for arguments in zip(page_rows.index, score_ids, page_rows["evidence"], strict=True)
+            ],
+            "why n/a": page_rows["reason"].where(page_rows["value"].isna(), ""),
+        }
+    )
+    column_config = dict.fromkeys(COMPONENT_LABELS.values(), evidence.RIGHT_ALIGNED_COLUMN)
+    height = "content" if len(table) < 13 else 460
+    evidence.render_linked_table(table, key, column_config, height)
+
+
+CAUSAL_METRICS = (
+    ("causal_stability", "Stability rate"),
+    ("rename_stable", "Kept under a rename"),
+    ("number_follows", "Follows a changed number"),
+    ("number_moves", "Moves with a changed number"),
+)
+
+
+def render_causal_rates(run: RunView) -> None:
+    """Show the rates of the perturbed questions, with Wilson intervals and undefined items."""
+    metrics = tuple(metric for metric, _ in CAUSAL_METRICS)
+    scores = load_robustness_scores(run, *metrics, with_evidence=False)
+    if scores.empty:
+        return
+    st.header("Perturbed questions")
+    estimates = cached.load_estimates(run.id, run.revision)
+    estimates = estimates[estimates["metric"].isin([metric for metric, _ in CAUSAL_METRICS])]
+    if estimates.empty:
+        st.info("The rates are estimated when the run ends or is stopped.")
+        return
+    reason_counts = count_undefined_reasons(run, metrics)
+    render_headline(
+        estimates,
+        CAUSAL_METRICS,
+        {metric_name: next(iter(reasons)) for (metric_name, _), reasons in reason_counts.items()},
+    )
+    methods_text = ", ".join(dict.fromkeys(estimates["method"]))
+    st.caption(
+        f"Share of n items, with {100 * float(estimates['confidence'].iloc[0]):g} % intervals"
+        f" ({methods_text}). A rename must keep the answer; a changed number must move it to the"
+        " value recomputed through the reference chain."
+    )
+    lines = [
+        f"{label}: n/a in {k} item{'s' * (k > 1)}, {text}."
+        for metric, label in CAUSAL_METRICS
+        for text, k in reason_counts.get((metric, ""), {}).items()
+    ]
+    if lines:
+        with st.expander("Why scores are undefined"):
+            components.show_escaped_lines(lines)
+    show_cards(*(metric for metric, _ in CAUSAL_METRICS))
+    failed_scores = scores[(scores["value"] == 0) & (scores["metric"] != "causal_stability")]
+    if not failed_scores.empty:
+        _render_failures(run, failed_scores)
+
+
+def _render_failures(run: RunView, failed_scores: pd.DataFrame) -> None:
+    failed_scores = failed_scores.assign(metric=failed_scores["metric"].map(dict(CAUSAL_METRICS)))
+    failed_metrics = failed_scores.groupby("item_id", sort=True)["metric"].agg(
+        lambda labels: ", ".join(dict.fromkeys(labels))
+    )
+    page_rows = failed_metrics.iloc[components.page_slice(len(failed_metrics), "failures-page")]
+    with st.expander(f"Items that fail ({len(failed_metrics)})"):
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    "texts": [item_address(run, i) for i in page_rows.index],
+                    "item": page_rows.index,
+                    "fails": page_rows.to_numpy(),
+                }
+            ),
+            hide_index=True,
+            key="failures",
+            column_config=TEXTS_COLUMN_CONFIG,
+        )

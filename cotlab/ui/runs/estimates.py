@@ -33,17 +33,17 @@ _COLUMNS = (
 )
 
 
-def render_findings(row: RunView) -> None:
+def render_findings(run: RunView) -> None:
     """Offer the estimates with intervals; say so where there are none yet."""
-    estimates = cached.load_estimates(row.id, row.revision)
+    estimates = cached.load_estimates(run.id, run.revision)
     if estimates.empty:
         st.info("No estimates yet: they are computed shortly after the run ends or is stopped.")
         return
-    section = partial(_render_estimates, row, estimates)
+    section = partial(_render_estimates, run, estimates)
     render_more("all estimates", section, name="estimates", params=(SEARCH_PARAM,))
 
 
-def _render_estimates(row: RunView, estimates: pd.DataFrame) -> None:
+def _render_estimates(run: RunView, estimates: pd.DataFrame) -> None:
     """Show the estimates with intervals, and the reason where one is undefined."""
     rank_by_metric = {
         "answer_change": 0,
@@ -88,16 +88,16 @@ def _render_estimates(row: RunView, estimates: pd.DataFrame) -> None:
         show_linked("table", content, key="estimates-table")
     st.caption(f"{len(matching)} of {len(frame)} estimates.")
     with st.container(horizontal=True):
-        components.csv_button(f"estimates-{row.id}", stored_estimates, "estimates")
+        components.csv_button(f"estimates-{run.id}", stored_estimates, "estimates")
         for name in ("report.md", "report.json"):
-            components.download_button(name, partial(_report_text, row, name), f"{row.id}-{name}")
+            components.download_button(name, partial(_report_text, run, name), f"{run.id}-{name}")
 
 
-def _report_text(row: RunView, name: str) -> str:
-    report = build_report(cached.store(), row.id)
+def _report_text(run: RunView, name: str) -> str:
+    report = build_report(cached.store(), run.id)
     file = io.StringIO()
     file_name = "markdown_file" if name.endswith(".md") else "json_file"
-    write_report_texts(report, cached.cached_run_view(row), **{file_name: file})
+    write_report_texts(report, cached.cached_run_view(run), **{file_name: file})
     return file.getvalue().removesuffix("\n" if file_name == "json_file" else "")
 
 

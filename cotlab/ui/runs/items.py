@@ -12,10 +12,11 @@ from cotlab.ui import cached, components
 from cotlab.ui.address import bind_text
 from cotlab.ui.item.answers import ListedAnswer, listed_answers
 from cotlab.ui.item.item_list import MAX_SEARCH_CHARS
-from cotlab.ui.linked import MAX_ROWS, PageLink, show_linked
+from cotlab.ui.linked import MAX_ROWS, show_linked
+from cotlab.ui.places import run_link
 from cotlab.ui.text import shorten
 
-SEARCH_PARAM = "items-search"
+SEARCH_PARAM = "q"
 """Parameter of the address with the text to search for."""
 _PAGE_PARAM = "run-items-page"
 _MAX_ANSWER_CHARS = 40
@@ -39,7 +40,7 @@ _RIGHT_CELLS = {
 }
 
 
-def render_run_items(row: RunView) -> None:
+def render_run_items(run: RunView) -> None:
     """List the scored items, with a search and with links to their pages."""
     st.header("Items")
     text = st.text_input(
@@ -48,23 +49,23 @@ def render_run_items(row: RunView) -> None:
         placeholder="an id, or words of the question",
         **bind_text(SEARCH_PARAM, MAX_SEARCH_CHARS, cleared_params=(_PAGE_PARAM,)),
     )
-    item_list = _load_part(row.id, row.revision, text, 0)
+    item_list = _load_part(run.id, run.revision, text, 0)
     n_items = item_list.counts.all
     if not item_list.items:
         st.info("No item matches." if n_items else "No item has been scored yet.")
         return
     row_slice = components.page_slice(item_list.n_listed, _PAGE_PARAM)
     if row_slice.start:
-        item_list = _load_part(row.id, row.revision, text, row_slice.start)
+        item_list = _load_part(run.id, run.revision, text, row_slice.start)
     item_ids = tuple(entry.id for entry in item_list.items)
-    answers = listed_answers(row.id, row.revision, item_ids, _MAX_ANSWER_CHARS)
+    answers = listed_answers(run.id, run.revision, item_ids, _MAX_ANSWER_CHARS)
     show_linked(
         "table",
         {
             "title": "Items",
             "columns": _COLUMNS,
             "rows": [
-                _item_cells(row.id, entry, answers[entry.id], text) for entry in item_list.items
+                _item_cells(run.id, entry, answers[entry.id], text) for entry in item_list.items
             ],
             "is_sortable": True,
             "is_tall": len(item_ids) > MAX_ROWS,
@@ -90,9 +91,9 @@ def _item_cells(
     run_id: str, entry: ListedItem, answer: ListedAnswer, text: str
 ) -> list[dict[str, Any]]:
     """Return the cells of an item's row; its page lists the items that the search found."""
-    query = [("run", run_id), ("item", entry.id)] + ([("q", text)] if text.strip() else [])
+    query = {"q": text} if text.strip() else {}
     return [
-        {"text": shorten(entry.id, 40), "link": PageLink("item", tuple(query))},
+        {"text": shorten(entry.id, 40), "link": run_link(run_id, "items", item=entry.id, **query)},
         {"text": shorten(entry.question, 110)},
         {"text": answer.text},
         dict(_RIGHT_CELLS[answer.kind]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.comparison import are_comparable
@@ -16,12 +15,13 @@ from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
+from cotlab.store.search import MAX_SEARCH_CHARACTERS
 from cotlab.ui import cached, components, pickers, verdict
 from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, write_address
-from cotlab.ui.linked import PageLink, show_linked
-from cotlab.ui.metric_names import metric_name
+from cotlab.ui.linked import show_linked
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import shorten
-from cotlab.ui.verdict_cells import share_cell, verdict_cell
+from cotlab.ui.verdict import share_cell, verdict_cell
 
 STATUS_OPTIONS = (
     "any",
@@ -85,14 +85,28 @@ _TICKED_PARAM = "ticked"
 """Parameter of the address with the ids of the ticked runs."""
 
 
-def filter_runs() -> list[RunView]:
+class FoundRuns(NamedTuple):
+    """What the page Runs was asked for."""
+
+    rows: list[RunView]
+    """The runs that match the status and the text."""
+    text: str
+    """The text that is searched for."""
+
+
+def filter_runs() -> FoundRuns:
     """Return the runs that match the status and the search text."""
     left_column, right_column = st.columns([1, 3])
     status = left_column.selectbox(
         "Status", STATUS_OPTIONS, **bind_choice("status", STATUS_OPTIONS)
     )
-    placeholder = "name, model, suite, tag or id"
-    search_text = right_column.text_input("Search", placeholder=placeholder, **bind_text("q"))
+    placeholder = "a run's name, model, suite, tag or id; words of questions, chains and replies"
+    search_text = right_column.text_input(
+        "Search",
+        max_chars=MAX_SEARCH_CHARACTERS,
+        placeholder=placeholder,
+        **bind_text("q", MAX_SEARCH_CHARACTERS, ("page",)),
+    )
     found = {*read.list_runs(cached.store(), text=search_text or "")["id"]}
     rows = [run for run in cached.stored_runs() if run.id in found]
     if status != "any":
@@ -101,7 +115,7 @@ def filter_runs() -> list[RunView]:
     if search_text and rows and not listed_rows:
         st.caption("Only archived runs match.")
         listed_rows = rows
-    return listed_rows
+    return FoundRuns(listed_rows, search_text or "")
 
 
 class RunsTable(NamedTuple):
@@ -129,7 +143,7 @@ def render_runs(rows: Sequence[RunView]) -> RunsTable:
                     "text": name,
                     "small": source if row.name else "",
                     "below": f"{row.id}{archived_text}",
-                    "link": PageLink("run", (("run", row.id),)),
+                    "link": run_link(row.id),
                 },
                 *(_verdict_cells(verdicts[row.id]) if row.id in verdicts else _PENDING_CELLS),
                 _items_cell(row, verdicts[row.id]) if row.id in verdicts else {"text": "…"},
@@ -184,37 +198,6 @@ def render_compare_link(rows: Sequence[RunView], ticked_ids: list[str]) -> None:
     components.page_link("compare", label, "compare_arrows", query)
 
 
-def render_shared_estimates(first_id: str, second_id: str) -> None:
-    """Show the estimates that both runs have, side by side."""
-    texts_by_run = {}
-    for run_id in (first_id, second_id):
-        row = cached.stored_run(run_id)
-        estimates = cached.load_estimates(run_id, row.revision)
-        texts_by_run[f"{row.model} · {run_id}"] = {
-            (
-                metric_name(estimate["metric"]),
-                estimate["mode"],
-                estimate["ccs"],
-                components.facet_text(estimate["facet"], "mode", "metric"),
-            ): components.estimate_text(estimate)
-            for estimate in estimates.to_dict("records")
-        }
-    frame = (
-        pd.DataFrame(texts_by_run)
-        .dropna()
-        .rename_axis(["metric", "mode", "of", "facet"])
-        .reset_index()
-    )
-    if frame.empty:
-        st.info("These runs have no estimate in common.")
-        return
-    components.show_table(frame, "side-by-side")
-    st.caption(
-        "Overlapping intervals do not show that two runs are equal; a paired comparison of"
-        " items is more precise."
-    )
-
-
 _SHARE_MEASURES: tuple[tuple[MeasureName, ...], ...] = (
     ("change", "numeric_change", "inner_change"),
     ("moved",),
@@ -239,7 +222,7 @@ def show_latest_runs(rows: Sequence[RunView], base_row: RunView | None) -> None:
                 {
                     "text": row.name or name,
                     "small": small_text,
-                    "link": PageLink("run", (("run", row.id),)),
+                    "link": run_link(row.id),
                 },
                 *_verdict_cells(result),
                 _items_cell(row, result),

@@ -20,8 +20,7 @@ from cotlab.analysis.tables.drift import (
 )
 from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
-from cotlab.review.release.drift import measure_drift
-from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, store_drift_check
+from cotlab.review.release.drift import DriftCheck, FeatureCheck, measure_drift, store_drift_check
 from cotlab.store.database import Store
 from tests.support.stores.drifted import add_run, vectors
 

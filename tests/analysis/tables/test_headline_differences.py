@@ -68,7 +68,7 @@ def test_the_page_links_to_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     (link,) = [link for link in page.get("page_link") if link.proto.label == "Use in paper"]
     query = dict(parse_qsl(link.proto.query_string))
     assert query == {"run": "follows", "figure": HEADLINE_FIGURE, "runs": "follows,bypass"}
-    figures = opened("figures", "Figures", **query)
+    figures = opened("figures", **query)
     assert not figures.exception and not figures.warning and not figures.info
     shown = component(page, "differences")["differences"]
     assert len(shown) == len(judge_pair(store, "follows", "bypass", ("", "")).differences)

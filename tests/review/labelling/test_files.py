@@ -17,12 +17,12 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
 from cotlab.review.labelling.agreement import measure_agreement
 from cotlab.review.labelling.files import (
+    LabelError,
     LabelErrors,
     import_labels,
     labels_as_text,
     read_label_file,
 )
-from cotlab.review.labelling.label_rows import LabelError
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import load_targets
 from cotlab.store import labels as label_store
@@ -205,32 +205,33 @@ def test_a_spreadsheet_may_write_truth_its_own_way(store: Store, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("change", "field", "words"),
+    ("change", "field"),
     [
-        ({"item_id": 3}, "item_id", "is text, got int"),
-        ({"rater": " "}, "rater", "is missing"),
-        ({"reasoning": "good"}, "reasoning", "'good' is no verdict: one of acceptable"),
-        ({"reasoning": None}, "reasoning", "is missing"),
-        ({"modes": ["posthoc"]}, "modes", "'posthoc' is no failure mode"),
-        ({"modes": "other"}, "modes", "is a list"),
-        ({"answer_correct": "maybe"}, "answer_correct", "neither true nor false"),
-        ({"at": "2026-01-01T00:00:00"}, "at", "names no time zone"),
-        ({"at": "2026-01-01T00:00:00+99:00"}, "at", "is no time"),
-        ({"at": "0001-01-01T00:00:00+14:00"}, "at", "out of range"),
-        ({"at": "yesterday"}, "at", "is no time"),
-        ({"answer_corect": True}, "answer_corect", "Did you mean answer_correct?"),
-        ({"note": "\ud800"}, "note", "lone surrogate"),
-        ({"origin": "nowhere"}, "origin", "one of page"),
+        ({"item_id": 3}, "item_id"),
+        ({"rater": " "}, "rater"),
+        ({"reasoning": "good"}, "reasoning"),
+        ({"reasoning": None}, "reasoning"),
+        ({"modes": ["posthoc"]}, "modes"),
+        ({"modes": "other"}, "modes"),
+        ({"answer_correct": "maybe"}, "answer_correct"),
+        ({"at": "2026-01-01T00:00:00"}, "at"),
+        ({"at": "2026-01-01T00:00:00+99:00"}, "at"),
+        ({"at": "0001-01-01T00:00:00+14:00"}, "at"),
+        ({"at": "yesterday"}, "at"),
+        ({"at": 1767225600}, "at"),
+        ({"answer_corect": True}, "answer_corect"),
+        ({"note": "\ud800"}, ""),
+        ({"origin": "nowhere"}, "origin"),
     ],
 )
 def test_a_defect_is_told_by_line_and_field(
-    folder: Path, change: dict[str, object], field: str, words: str
+    folder: Path, change: dict[str, object], field: str
 ) -> None:
     path = written(folder, GOOD, "", GOOD | change)
     ((line, label, _),), (error,) = read_label_file(path)
     assert (line, label.item_id) == (1, "i-1")
-    assert (error.line, error.field) == (3, field) and words in error.message
-    assert str(error).startswith(f"{path}:3: {field}: ")
+    assert (error.line, error.field) == (3, field)
+    assert str(error).startswith(f"{path}:3: {field}: " if field else f"{path}:3: ")
 
 
 @pytest.mark.parametrize(
@@ -260,27 +261,29 @@ def test_what_the_store_does_not_know_stores_nothing(
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "words"),
+    ("name", "data", "line"),
     [
-        ("l.jsonl", b"[1]\n", "is no JSON object"),
-        ("l.jsonl", b"{\n", "is no JSON"),
-        ("l.jsonl", b"[" * 5000 + b"\n", "is no JSON"),
-        ("l.jsonl", b"\xff\n", "is not UTF-8"),
-        ("l.csv", b"run,item_id\n", "the column rater is missing"),
-        ("l.csv", b"run,item_id,rater,run\n", "occurs twice"),
-        ("l.csv", b"run;item_id;rater;reasoning\n", "not separated by commas"),
-        ("l.csv", b"run,item_id,rater,who\n", "is no field of a label"),
-        ("l.csv", b"run,item_id,rater\na,b\n", "has 2 cells under 3 names"),
-        ("l.csv", b'run,item_id,rater\n"a"b,c,d\n', "is no CSV"),
+        ("l.jsonl", b"[1]\n", 1),
+        ("l.jsonl", b"{\n", 1),
+        ("l.jsonl", b"[" * 5000 + b"\n", 1),
+        ("l.jsonl", b"\xff\n", None),
+        ("l.csv", b"run,item_id\n", 1),
+        ("l.csv", b"run,item_id,rater,run\n", 1),
+        ("l.csv", b"run;item_id;rater;reasoning\n", 1),
+        ("l.csv", b"run,item_id,rater,who\n", 1),
+        ("l.csv", b"run,item_id,rater\na,b\n", 2),
+        ("l.csv", b'run,item_id,rater\n"a"b,c,d\n', 2),
     ],
 )
 def test_a_file_that_is_none(
-    store: Store, tmp_path: Path, name: str, data: bytes, words: str
+    store: Store, tmp_path: Path, name: str, data: bytes, line: int | None
 ) -> None:
     path = tmp_path / name
     path.write_bytes(data)
-    with pytest.raises((LabelError, LabelErrors), match=words):
+    with pytest.raises((LabelError, LabelErrors)) as caught:
         import_labels(store, path, good_lines_only=True)
+    (error,) = getattr(caught.value, "errors", (caught.value,))
+    assert (error.line, error.path) == (line, str(path))
     with pytest.raises(LabelError, match="cannot be read"):
         import_labels(store, tmp_path / "gone.jsonl")
 
@@ -329,7 +332,7 @@ def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
     queue = make_queue(store, "q", [("run-1", "i-1", "")], author="me")
     for row, words in (
         ({"queue": queue, "queue_kind": "audit"}, "of the kind 'label', not 'audit'"),
-        ({"queue": "other", "queue_kind": "court"}, "'court' is no kind of queue"),
+        ({"queue": "other", "queue_kind": "court"}, "'court' is none of"),
         ({"queue_kind": "audit"}, "names no queue"),
     ):
         with pytest.raises(LabelErrors, match=f"l.jsonl:1: queue_kind: .*{words}"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cotlab
-from cotlab.review.labelling.adjudication import list_settlements, open_adjudication
+from cotlab.review.labelling.agreement import list_settlements, open_adjudication
 from cotlab.review.labelling.queue import QueueError, lease_next_items, make_queue
 from cotlab.review.labelling.readable_chains import (
     NO_CHAIN_REASON,

@@ -15,13 +15,13 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label
 from cotlab.review.labelling import agreement as review
-from cotlab.review.labelling.current_labels import TIE_REASON, UNSURE_REASON
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import (
     NO_SCORES_REASON,
     load_labelled_features,
     load_targets,
 )
+from cotlab.review.labelling.truth import TIE_REASON, UNSURE_REASON
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.stores.queued import fill, pairs

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
-from cotlab.review.release.step_forecast import forecast_steps
 from cotlab.review.release.step_hazard import (
     ANSWER_MODEL,
     SCORES_MODEL,
     TEXT_MODEL,
     fit_step_hazard,
+    forecast_steps,
 )
 from cotlab.review.release.step_table import SAME_CHAIN_REASON, load_judged_chains
 from cotlab.stats.ranking import NO_MISTAKE
@@ -78,7 +78,7 @@ def test_the_page_fits_and_lists_versions(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
     store = Store(tmp_path / "store")
     fill_stepped(store, n=80)
-    page = opened("calibration", "Calibration", steps="true")
+    page = opened("calibrate", steps="true")
     page.button(key="fit-steps").click().run()
     assert not page.exception and len(list_calibrators(store, STEP_KIND)) == 1
     (table,) = [one.value for one in page.dataframe if "PB-F1" in one.value]
@@ -88,7 +88,7 @@ def test_the_page_fits_and_lists_versions(tmp_path: Path, monkeypatch: pytest.Mo
 
     fill_stepped(store, "run-2", n=40, seed=3)
     assert fit_step_hazard(store, None, author="ann").version == 2
-    page = opened("calibration", "Calibration", steps="true")
+    page = opened("calibrate", steps="true")
     assert page.selectbox(key="steps-back-version").options == ["1"]
     page.button(key="steps-back").click().run()
     assert "needs its reason" in page.error[0].value
