@@ -210,10 +210,9 @@ def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(
     )
     behind = table_with(app, "behind it").set_index("part")
     assert behind["requests"].tolist() == [7] * 6 and behind.loc["V", "value"] == "n/a"
-    assert (
-        behind.loc["C", "behind it"]
-        == "/run?run=run-1&item=i-00&score=feature+chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
-    )
+    score = "feature+chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
+    address = f"/run?run=run-1&item=i-00&score={score}"
+    assert behind.loc["C", "behind it"] == f"{address}&tab=items"
 
 
 def test_a_false_equation_is_quoted(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,8 +262,8 @@ def test_one_item_shows_both_chains_side_by_side(
     assert step.value == "2"
     step.set_value("1").run()
     assert app.query_params["step"] in ("1", ["1"])
-        (step,) = [box for box in page.selectbox if box.label == "Perturbed step"]
-        step.set_value("2").run()
+    (step,) = [box for box in app.selectbox if box.label == "Perturbed step"]
+    step.set_value("2").run()
     labels = [e.label for e in app.expander]
     assert any(
         label.startswith("**numeric** · divergence 0.") and label.endswith("answer changed")
