@@ -52,7 +52,7 @@ def pressable(app: AppTest) -> dict[str, Any]:
 
 
 WRITES = [
-    ("home", "Run the shipped suite on two shipped organisms"),
+    ("home", "Run the shipped suite on two shipped models"),
     ("settings", "Back up now"),
     ("settings", "Test connection"),
 ]

@@ -32,6 +32,8 @@ from cotlab.ui.linked import show_linked
 from cotlab.ui.navigation import default_run, forget_run
 from cotlab.ui.new_run import processes
 from cotlab.ui.new_run.form import AGAIN_PARAM
+from cotlab.ui.places import TAB_PARAM
+from cotlab.ui.runs.measured import TAB_MEASURES
 from cotlab.ui.text import display_errors, escape_markdown, shorten
 from cotlab.ui.verdict import count_measured_items, run_verdict, verdict_cell
 
@@ -47,7 +49,9 @@ def select_run() -> RunView | None:
         run_ids = [run.id for run in cached.stored_runs() if not run.is_archived]
         if not run_ids:
             components.render_heading("Run", "What did a run find, and on what does that rest?")
-            components.render_empty_state("There is no run yet.", "new_run", "Start a run")
+            measure = TAB_MEASURES.get(st.query_params.get(TAB_PARAM, ""))
+            query = None if measure is None else {"measure": measure.scorers[0]}
+            components.render_empty_state("There is no run yet.", "new_run", "Start a run", query)
             return None
         run_id = default_run(run_ids[0], run_ids)
         store_default("run", run_id)
