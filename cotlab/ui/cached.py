@@ -37,7 +37,6 @@ from cotlab.store.facet_scores import list_facets, scores_without_value
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRun, LiveRunStore
 from cotlab.store.responses import ResponseLog
-from cotlab.store.swap import check_integrity
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 
 P = ParamSpec("P")
@@ -101,7 +100,6 @@ def read_once(function: Callable[Concatenate[Store, P], R], *args: P.args, **kwa
     reads, so two callers may read the same at once, and a caller may hold the store open.
     """
     current = store()
-    check_integrity(current.folder)
     file_state = current.file_state()
     key = (function.__module__, function.__qualname__, args, tuple(sorted(kwargs.items())))
     kept = _kept_reads(str(current.folder), file_state)
