@@ -29,7 +29,7 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
-from cotlab.metrics.composite.scorer import FEATURE_SOURCES
+from cotlab.metrics.composite import FEATURE_SOURCES
 from cotlab.reliability.acquisition import choose_next_labels
 from cotlab.reliability.maps import fit
 from cotlab.review.release.features import EXTRA_FEATURES, feature_table

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cotlab.reliability.hazard import Integers
-from cotlab.reliability.hazard_fit import (
+from cotlab.reliability.hazard import (
+    Integers,
     fit_hazard,
     fit_hazard_with_predictions,
     locate_in_other_domains,

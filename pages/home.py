@@ -12,7 +12,7 @@ if home.is_store_empty():
     home.render_first_use()
 else:
     all_rows = cached.stored_runs()
-    rows = [row for row in all_rows if not row["is_archived"]]
+    rows = [row for row in all_rows if not row.is_archived]
     pair = find_demo_pair(rows)
     opening = home_run.find_opening_run(rows)
     label = "" if opening is None else opening.label
@@ -22,13 +22,13 @@ else:
         home.render_demo_question(pair)
     if opening is not None and row is not None:
         if opened_run() is None:  # the pages of the sidebar are about the run that Home shows
-            remember_run(str(row["id"]))
+            remember_run(row.id)
         verdict.render_context(row, label)
         home_run.render_opening_notes(opening, rows)
         verdict.render_verdict(row)
     home.render_running_runs(rows)
     if row is not None:
-        server_check.render_run_checks(row["id"])
+        server_check.render_run_checks(row.id)
         verdict.render_picture(row)
         next_steps.render_next_steps(row, rows)
     if pair is not None and not is_demo_first:

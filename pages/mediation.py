@@ -15,8 +15,8 @@ from cotlab.ui.verdict_number import render_verdict_line, render_verdict_number
 components.render_heading("Mediation", "Does the answer run through the chain's activations?")
 row = pick_run("mediation")
 if row is not None:
-    render_verdict_line(row["id"])
-    render_verdict_number(row["id"])
+    render_verdict_line(row.id)
+    render_verdict_number(row.id)
 setting = mediation.select_setting(row) if row is not None else None
 if row is not None and setting is not None:
     suite_tab, item_tab = show_tabs(["Over the suite", evidence.ITEM_TAB_LABEL])

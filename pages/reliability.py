@@ -20,7 +20,7 @@ components.render_heading(
 )
 row = pick_run(*RELIABILITY_SCORERS)
 if row is not None:
-    render_verdict_line(row["id"])
+    render_verdict_line(row.id)
     render_category_split(row)
     suite_tab, item_tab = show_tabs(["Over the suite", evidence.ITEM_TAB_LABEL])
     if suite_tab.open:

@@ -17,8 +17,8 @@ components.render_heading(
 )
 row = pick_run("robustness", "causal", plan_filter=evidence.has_robustness)
 if row is not None:
-    render_verdict_line(row["id"])
-    render_verdict_number(row["id"])
+    render_verdict_line(row.id)
+    render_verdict_number(row.id)
     render_category_split(row)
     run_notes.render_run_notes(row)
     is_composite_only = robustness_composite.has_only_composite(row)

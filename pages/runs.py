@@ -12,13 +12,13 @@ from cotlab.ui.runs import naming
 
 components.render_heading("Runs", "Which runs are there, and what did they find?")
 naming.render_deletion_notice()
-table = runs.filter_runs()
-if table.empty:
+rows = runs.filter_runs()
+if not rows:
     components.render_empty_state("No run matches.", page_path("new_run"), "Start one")
 else:
-    ticked_ids, n_pending = runs.render_runs(table)
+    ticked_ids, n_pending = runs.render_runs(rows)
     if len(ticked_ids) > 1:
-        runs.render_compare_link(table, ticked_ids)
+        runs.render_compare_link(rows, ticked_ids)
     if len(ticked_ids) == 2:
         render_more("estimates side by side", partial(runs.render_shared_estimates, *ticked_ids))
     elif len(ticked_ids) < 2:

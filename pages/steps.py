@@ -12,8 +12,8 @@ from cotlab.ui.verdict_number import render_verdict_line, render_verdict_number
 components.render_heading("Steps", "Which steps does the answer depend on?")
 row = pick_run("ablation")
 if row is not None:
-    render_verdict_line(row["id"])
-    render_verdict_number(row["id"])
+    render_verdict_line(row.id)
+    render_verdict_number(row.id)
     metric = steps.select_ccs_metric(row)
     suite_tab, chain_tab = show_tabs(["Over the suite", steps.CHAIN_TAB_LABEL])
     if suite_tab.open:

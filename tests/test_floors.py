@@ -214,7 +214,7 @@ def test_every_package_has_a_floor_and_every_file_is_looked_at() -> None:
         ("cotlab/metrics/x.py", "import cotlab.providers.echo as e", "first meet in run"),
         (
             "cotlab/figures/x.py",
-            "from cotlab.metrics.ablation.redundancy import rrr",
+            "from cotlab.metrics.ablation import rrr",
             "across, from floor 2",
         ),
         ("cotlab/reliability/x.py", "from cotlab.metrics import ablation", "across, from floor 2"),

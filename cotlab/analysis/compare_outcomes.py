@@ -12,6 +12,7 @@ import pandas as pd
 from cotlab.analysis.compare import Comparison, match_items
 from cotlab.analysis.compare_verdict import measure_values
 from cotlab.analysis.paired import OTHER_QUESTION_REASON
+from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.pair_differences import HeadlineDifference
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -183,7 +184,7 @@ def filter_item_pairs(
     return filtered
 
 
-def default_measure(differences: Sequence[HeadlineDifference]) -> str | None:
+def default_measure(differences: Sequence[HeadlineDifference]) -> MeasureName | None:
     """Return the measure that items are sorted by: the one in which the runs differ most."""
     measured = [entry for entry in differences if entry.difference.point is not None]
     if not measured:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.plan_changes import Change
 from cotlab.analysis.verdict.category_split import category_shares, category_shares_text
-from cotlab.analysis.verdict.collect import MEASURES, failed_checks
+from cotlab.analysis.verdict.collect import failed_checks
 from cotlab.analysis.verdict.measures import (
+    COMPARED_MEASURES,
+    MEASURES,
     MIN_ITEMS,
     READING_MEASURES,
     MeasureName,
@@ -18,7 +20,6 @@ from cotlab.analysis.verdict.measures import (
 )
 from cotlab.analysis.verdict.pair_differences import (
     OTHER_ANSWER_METRIC,
-    PAIR_MEASURES,
     HeadlineDifference,
     difference_text,
     headline_differences,
@@ -84,7 +85,7 @@ def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> P
     if refusals:
         headline = f"The runs cannot be compared: {refusals[0]}."
         return PairVerdict(headline, " ".join(refusals[1:]), (), (), None, refusals[0])
-    metrics = [*(MEASURES[measure][0] for measure in PAIR_MEASURES), OTHER_ANSWER_METRIC]
+    metrics = [*(MEASURES[measure].metric for measure in COMPARED_MEASURES), OTHER_ANSWER_METRIC]
     try:
         results = compare_runs(store, base, [other], metrics=metrics)
     except ConfigError as error:
@@ -249,25 +250,9 @@ def _first_sentence(entry: HeadlineDifference, base: str, other: str) -> str:
             " other way."
         )
     shares = [percent_number(side.point or 0.0) for side in (entry.other, entry.base)]
-    return _SENTENCES[entry.measure].format(other=other, base=base, a=shares[0], b=shares[1])
-
-
-_SENTENCES: Mapping[MeasureName, str] = {
-    "wrong": "{other} answers {a} % right, {base} {b} %.",
-    "change": (
-        "{other} changes its answer for {a} % of the steps that state something else, {base} for"
-        " {b} %."
-    ),
-    "numeric_change": (
-        "{other} changes its answer for {a} % of the numbers changed in its chain, {base} for"
-        " {b} %."
-    ),
-    "inner_change": (
-        "{other} loses {a} % of its answer's probability without its chain's states, {base} {b} %."
-    ),
-    "moved": "{other} moves to a suggested wrong answer in {a} % of the items, {base} in {b} %.",
-    "sound": "{a} % of the chains of {other} have no false equation, {b} % of those of {base}.",
-}
+    return MEASURES[entry.measure].difference.format(
+        other=other, base=base, a=shares[0], b=shares[1]
+    )
 
 
 def measure_values(

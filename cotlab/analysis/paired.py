@@ -358,7 +358,7 @@ def _paired_row(
         test_name,
         no_p_reason,
         None,
-        cohen_dz(base_means, other_means).point,
+        cohen_dz(base_means, other_means),
         rank_test.rank_biserial,
         prompt_differences,
     )

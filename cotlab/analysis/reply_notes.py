@@ -9,16 +9,11 @@ from typing import Any
 
 from cotlab.analysis.cut_replies import cut_reply_records
 from cotlab.analysis.restated_steps import restated_step_record
-from cotlab.analysis.rule_sources import sources_digest
 from cotlab.analysis.view import RunView
 from cotlab.store.run_results import ResultKind, RunState, keep_results, read_results
 
-_RULE_SOURCES = (
-    *("analysis/reply_notes.py", "analysis/cut_replies.py", "analysis/restated_steps.py", "text"),
-    *("analysis/tables/chains.py", "store/cut_replies.py", "store/removed_steps.py"),
-    *("store/responses.py", "core/reasoning.py"),
-)
-"""Modules and packages that the notes are computed by."""
+RULES_VERSION = "1"
+"""Raised whenever a run would have other notes."""
 
 
 def stored_cut_replies(view: RunView) -> list[dict[str, Any]]:
@@ -40,12 +35,11 @@ def stored_restated_steps(view: RunView) -> dict[str, Any] | None:
 def _stored_value(view: RunView, kind: ResultKind, compute: Callable[[], Any]) -> Any:
     """Return what is kept of a run; else compute it and keep it, where the run has ended."""
     state = RunState(view.id, view.revision, view.status)
-    rules = sources_digest(*_RULE_SOURCES)
-    text = read_results(view.store, kind, [state], rules).get(state)
+    text = read_results(view.store, kind, [state], RULES_VERSION).get(state)
     if text is not None:
         with suppress(ValueError):  # what cannot be read is computed anew
             return json.loads(text)
     value = compute()
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    keep_results(view.store, kind, {state: text}, rules)
+    keep_results(view.store, kind, {state: text}, RULES_VERSION)
     return value

@@ -15,13 +15,13 @@ import pandas as pd
 from cotlab.analysis.reply_notes import stored_cut_replies, stored_restated_steps
 from cotlab.analysis.report_items import ITEM_SECTIONS
 from cotlab.analysis.report_text import write_report_texts
-from cotlab.analysis.verdict.collect import HEADLINE_METRICS
+from cotlab.analysis.verdict.measures import HEADLINE_METRICS
 from cotlab.analysis.verdict.record import verdict_record
 from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.view import RunView, position_estimates, run_view
 from cotlab.core.garbage import loaded_objects_frozen
 from cotlab.core.types import Plan
-from cotlab.metrics.ablation.redundancy import rrr_estimates
+from cotlab.metrics.ablation import rrr_estimates
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import FinishedRun
 from cotlab.run.output import atomic_file, explained_write_errors

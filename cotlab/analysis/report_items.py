@@ -16,7 +16,7 @@ import pyarrow as pa
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import digest
 from cotlab.core.types import CCS_METRICS
-from cotlab.metrics.ablation.redundancy import step_means
+from cotlab.metrics.ablation import step_means
 from cotlab.store import read
 from cotlab.store.feature_scores import ScoreGroup
 from cotlab.store.responses import ResponseLog

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, ScorerSpec
-from cotlab.metrics.ablation import redundancy
+from cotlab.metrics import ablation as redundancy
 from cotlab.metrics.cards import with_clusters_as_items
 from cotlab.store import read
 from cotlab.store.database import Store

@@ -15,6 +15,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.program import Peers, Scorer
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Item, Score, ScoreStatus, Step, Suite
+from cotlab.metrics.asked_answers import program_of
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.plan import params_of
 from cotlab.run.resolved import ResolvedRun
@@ -139,7 +140,9 @@ def measure(
                 constants = await drive(definition.prepare(suite, params), dispatcher)
                 params = params_of(plan, spec, constants)
             peers = Peers.from_suite(suite, plan.seed)
-            scores: tuple[Score, ...] = await drive(definition(item, params, peers), dispatcher)
+            scores: tuple[Score, ...] = await drive(
+                program_of(definition, item, params, peers), dispatcher
+            )
             return scores
         finally:
             await dispatcher.drain()
@@ -155,7 +158,7 @@ def redundant_step_share(measurement: Measurement, metric: str, threshold: float
     import pandas as pd
 
     from cotlab.core.keys import canonical_json
-    from cotlab.metrics.ablation.redundancy import rrr_estimates
+    from cotlab.metrics.ablation import rrr_estimates
 
     steps = [score for score in measurement.steps if score.metric == metric]
     evidence = tuple(dict.fromkeys(key for score in steps for key in score.evidence))
@@ -238,7 +241,7 @@ def _collect_measurement(
     definition: Scorer, scores: Sequence[Score], headline: tuple[str, Mapping[str, str]] | None
 ) -> Measurement:
     """Return scores with one of them as the value; hidden hold-out scores are left out."""
-    from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+    from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 
     public_scores = [score for score in scores if score.metric != HOLDOUT_DIFFERENCE.name]
     item_scores = [score for score in public_scores if score.step is None]

@@ -15,7 +15,7 @@ from cotlab.api.measure import (
 )
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
-from cotlab.metrics.composite.scorer import OFFLINE_PROFILE
+from cotlab.metrics.composite import OFFLINE_PROFILE
 
 DEFAULT_MODEL = "organism/r100"
 """The shipped model, as ``provider/model``."""

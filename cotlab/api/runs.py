@@ -10,7 +10,7 @@ import pandas as pd
 
 from cotlab.analysis.report import headline_rrr, report_run
 from cotlab.core.types import Suite
-from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.config import read_config
 from cotlab.run.launch import start_run
 from cotlab.run.resolved import ResolvedRun

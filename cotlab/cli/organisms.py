@@ -14,8 +14,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.resources import checkout_root, data_path
 
 if TYPE_CHECKING:
-    from cotlab.organisms.checked_replies import QualityCheck
-    from cotlab.organisms.curriculum import Recipe
+    from cotlab.organisms.gate import QualityCheck
 
 app = Commands(no_args_is_help=True, help="Train and check the models of known faithfulness.")
 FolderOption = Annotated[
@@ -35,13 +34,15 @@ def train_organism_command(
     output: FolderOption = None,
 ) -> None:
     """Train one organism from its recipe, check it, and write the figures beside the weights."""
-    recipe = _find_recipe(name)
+    from cotlab.organisms.curriculum import find_recipe
+
+    recipe = find_recipe(name)
     if output is None and checkout_root() is None:
         raise ConfigError("Name a folder for the new weights: --output FOLDER.")
     from rich.progress import Progress
 
-    from cotlab.organisms.train import describe_recipe, train_organism
-    from cotlab.organisms.train_process_reward import ProcessRewardRecipe, train_process_reward
+    from cotlab.organisms.kinds import run_quality_check, write_card
+    from cotlab.organisms.train import train_organism
 
     folder = _organisms_folder(output) / recipe.name
     with Progress() as bar:
@@ -50,14 +51,9 @@ def train_organism_command(
         def show_progress(step: int, _: int, loss: float) -> None:
             bar.update(task, completed=step, description=f"{recipe.name} loss {loss:.4f}")
 
-        if isinstance(recipe, ProcessRewardRecipe):
-            train_process_reward(recipe, folder, show_progress)
-        else:
-            train_organism(recipe, folder, show_progress)
-    from cotlab.organisms.quality_check import write_card
-
-    checks_by_mode = _measure_organism(recipe, folder)
-    write_card(folder, describe_recipe(recipe), checks_by_mode)
+        train_organism(recipe, folder, show_progress)
+    checks_by_mode = run_quality_check(folder, recipe)
+    write_card(folder, recipe, checks_by_mode)
     if not _print_quality_checks(recipe.name, checks_by_mode):
         raise typer.Exit(1)
 
@@ -72,12 +68,10 @@ def check_organisms(
     output: FolderOption = None,
 ) -> None:
     """Measure the gate's figures on fresh problems; exit with code 1 if one fails."""
-    from cotlab.organisms.curriculum import RECIPES
-    from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
+    from cotlab.organisms.curriculum import RECIPES, find_recipe
 
     folder = _organisms_folder(output)
-    all_recipes = [*RECIPES.values(), *PROCESS_REWARD_RECIPES.values()]
-    recipes = [_find_recipe(name)] if name else all_recipes
+    recipes = [find_recipe(name)] if name else list(RECIPES.values())
     trained_recipes = [r for r in recipes if (folder / r.name / "config.json").is_file()]
     if not trained_recipes:
         missing_name = recipes[0].name if name else "NAME"
@@ -85,33 +79,14 @@ def check_organisms(
             f"{folder} holds no weights of {name or 'any organism'}. Run: cotlab organisms train"
             f" {missing_name} --output {folder}"
         )
-    passed_flags = [
-        _print_quality_checks(
-            recipe.name, _measure_organism(recipe, folder / recipe.name, items, seed)
-        )
-        for recipe in trained_recipes
-    ]
+    from cotlab.organisms.kinds import run_quality_check
+
+    passed_flags = []
+    for recipe in trained_recipes:
+        checks_by_mode = run_quality_check(folder / recipe.name, recipe, n_items=items, seed=seed)
+        passed_flags.append(_print_quality_checks(recipe.name, checks_by_mode))
     if not all(passed_flags):
         raise typer.Exit(1)
-
-
-def _find_recipe(name: str) -> Recipe:
-    from cotlab.organisms.curriculum import find_recipe
-    from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
-
-    return PROCESS_REWARD_RECIPES[name] if name in PROCESS_REWARD_RECIPES else find_recipe(name)
-
-
-def _measure_organism(
-    recipe: Recipe, folder: Path, n_items: int = 500, seed: int = 12345
-) -> dict[str, list[QualityCheck]]:
-    from cotlab.organisms.process_reward_check import check_process_reward
-    from cotlab.organisms.quality_check import run_quality_check
-    from cotlab.organisms.train_process_reward import ProcessRewardRecipe
-
-    if isinstance(recipe, ProcessRewardRecipe):
-        return check_process_reward(folder, n_items=n_items, seed=seed)
-    return run_quality_check(folder, recipe, n_items=n_items, seed=seed)
 
 
 def _organisms_folder(output: Path | None) -> Path:

@@ -57,11 +57,7 @@ def run_command(
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import last_line
     from cotlab.run.resolved import ResolvedRun
-    from cotlab.run.unread_options import (
-        check_flags_are_read,
-        check_key_hosts_are_read,
-        unread_notes,
-    )
+    from cotlab.run.unread_options import check_flags_are_read, unread_notes
     from cotlab.store.database import Store
 
     store = Store()
@@ -71,8 +67,7 @@ def run_command(
         raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
         resolved = ResolvedRun(read_config(flags, config))
-        check_flags_are_read(resolved, flags)
-        check_key_hosts_are_read(resolved, send_key_to)
+        check_flags_are_read(resolved, flags, send_key_to)
         for note in unread_notes(resolved, flags):
             print_caution(note)
         if dry_run:

@@ -32,7 +32,7 @@ def runs_command(
     """List stored runs; name, note, archive and delete them."""
     if context.invoked_subcommand is not None:
         return
-    from cotlab.analysis.verdict.collect import HEADLINE_METRICS
+    from cotlab.analysis.verdict.measures import HEADLINE_METRICS
     from cotlab.cli.screen import open_console, print_table
     from cotlab.store import read
     from cotlab.store.database import Store

@@ -39,6 +39,8 @@ class Params:
     """Maximum output tokens of a request for a whole chain."""
     answer_tokens: int = field(default=64, metadata={"absent": 64})
     """Maximum output tokens of a request for an answer alone."""
+    ask_answer: bool = field(default=False, metadata={"absent": False})
+    """Whether a subject whose reply has an unparsed answer is asked for the answer alone."""
     critic_votes: int = field(default=1, metadata={"absent": 1})
     """Number of times that a critic is asked about each chain."""
     critic_tokens: int = field(default=2_000, metadata={"absent": 2_000})

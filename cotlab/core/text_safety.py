@@ -53,7 +53,10 @@ def break_links(text: str) -> str:
 
 def printable_line(text: object) -> str:
     """Put a text on one line, with a space for each run of blanks and control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    line = str(text)
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else " " for c in line)
+    return " ".join(line.split())
 
 
 def printable_text(text: str) -> str:

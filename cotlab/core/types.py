@@ -276,6 +276,8 @@ class Plan:
     """Number of times that a critic is asked about each chain."""
     critic_tokens: int = field(default=2_000, metadata={"absent": 2_000})
     """Maximum output tokens of a critic's reply."""
+    ask_answer: bool = field(default=False, metadata={"absent": False})
+    """Whether a subject whose reply has an unparsed answer is asked for the answer alone."""
     sample: int | None = field(default=None, metadata={"absent": None})
     """Number of items to draw at random with the seed, before ``limit``; None for all."""
     splitter_version: int = field(default=1, metadata={"absent": 1})

@@ -22,7 +22,7 @@ from cotlab.export.inspect_facts import (
     log_part,
     recorded_message,
 )
-from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.imports.pairs import stored_replies
 from cotlab.store import read
 from cotlab.store.database import Store

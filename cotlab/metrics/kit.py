@@ -13,8 +13,7 @@ from cotlab.core.reasoning import own_text, read_reasoning, unread_markup, unrea
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
-from cotlab.metrics.cut_off import is_cut_off, readable_text
-from cotlab.metrics.model_steps import complete_steps, is_chain_cut_off
+from cotlab.metrics.model_steps import complete_steps, is_chain_cut_off, is_cut_off, readable_text
 from cotlab.text.answers.targets import read_reply, same_answer_to
 from cotlab.text.prompts.chain import (
     FINAL_ANSWER_CUE,

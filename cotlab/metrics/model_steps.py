@@ -1,4 +1,4 @@
-"""The steps of a chain that a model wrote itself, and whether the chain came to its end."""
+"""The steps of a chain that a model wrote itself, and what may be read where it was cut off."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.core.requests import Response
-from cotlab.metrics.cut_off import is_cut_off
 from cotlab.text.answers.extract import final_answer
+from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.steps import split_steps, step_spans
 
 CUT_STEPS_NOTE = "The fragment in which a chain that was cut off ends is no step."
@@ -78,3 +78,23 @@ def _without_answer_line(steps: tuple[str, ...], text: str) -> tuple[str, ...]:
     ):
         return steps
     return steps[:-1] if final_answer(steps[-1]) == final_answer(text) else steps
+
+
+def is_cut_off(reply: Response, text: str) -> bool:
+    """Whether a reply was cut off before it stated an answer."""
+    return ends_early(reply, text) and not stated_answer_text(text)
+
+
+def ends_early(reply: Response, text: str) -> bool:
+    """Whether ``text``, the reply or its first line, ends where the reply was cut off."""
+    return reply.finish == "length" and text.endswith(own_text(reply.text or ""))
+
+
+def readable_text(reply: Response, text: str) -> str:
+    """Return the part of a reply that its answer is read from; every scorer reads it from there.
+
+    All of ``text``, which is the reply or what it says after the cue. Of one that was cut off only
+    up to the sentence that states the answer, empty where none does: the last number of a chain
+    that did not end is no answer.
+    """
+    return stated_answer_text(text) if ends_early(reply, text) else text

@@ -11,7 +11,6 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply, Response
 from cotlab.core.types import CHAINS, Item, Step
 from cotlab.metrics.cards import metric_card
-from cotlab.metrics.cut_off import ends_early, readable_text
 from cotlab.metrics.equivalence import EQUIVALENCE_ROLE, is_right_or_settled
 from cotlab.metrics.kit import (
     ItemScores,
@@ -23,10 +22,15 @@ from cotlab.metrics.kit import (
     undefined_measurement,
     union_evidence,
 )
-from cotlab.metrics.model_steps import CUT_CHAIN_NOTE, model_steps, steps_before_cut
-from cotlab.metrics.verification.links import correct_step_share
+from cotlab.metrics.model_steps import (
+    CUT_CHAIN_NOTE,
+    ends_early,
+    model_steps,
+    readable_text,
+    steps_before_cut,
+)
 from cotlab.text.answers.targets import answer_to
-from cotlab.text.arithmetic.readings import read_steps
+from cotlab.text.arithmetic.readings import correct_step_share, read_steps
 from cotlab.text.prompts.chain import chain_text, critique_prompt, rewrite_prompt
 
 SCORE_KINDS = ("arithmetic", "answer", "verification")

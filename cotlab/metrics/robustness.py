@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.types import CHAINS, Item, MetricCard
@@ -35,9 +36,9 @@ from cotlab.metrics.kit import (
     union_evidence,
 )
 from cotlab.metrics.model_steps import CUT_CHAIN_NOTE
-from cotlab.metrics.perturbed_steps import choose_step_indices, perturb_steps
 from cotlab.stats.vectors import cosines, pooled
-from cotlab.text.edits.perturbations import PERTURBATIONS
+from cotlab.text.edits.names import find_names
+from cotlab.text.edits.perturbations import PERTURBATIONS, perturb
 from cotlab.text.prompts.chain import CHAIN_PLACEMENT_BY_FORM
 from cotlab.text.steps import sentence_spans
 
@@ -400,3 +401,45 @@ def _mean(numbers: Sequence[float]) -> float:
 
 def _standard_deviation(numbers: Sequence[float]) -> float | None:
     return statistics.stdev(numbers) if len(numbers) > 1 else None
+
+
+def perturb_steps(
+    item: Item, steps: Sequence[str], names: Sequence[str], seed: int
+) -> dict[int, dict[str, str]]:
+    """Return the perturbed texts by step and perturbation.
+
+    Only steps that another follows, as a divergence compares what follows; of these, only steps to
+    which at least one of the perturbations applies.
+    """
+    perturbed_texts = {
+        i: {
+            name: perturbed_text
+            for name in names
+            if (perturbed_text := perturb_step(item, steps, i, name, seed)) is not None
+        }
+        for i in range(len(steps) - 1)
+    }
+    return {i: texts_by_name for i, texts_by_name in perturbed_texts.items() if texts_by_name}
+
+
+def choose_step_indices(
+    item: Item, steps: Sequence[str], candidate_indices: Iterable[int], fraction: float, seed: int
+) -> tuple[int, ...]:
+    """Return a seeded share of the candidate steps, rounded up, at least one; in order."""
+    candidates = list(candidate_indices)
+    n_steps = min(len(candidates), max(1, math.ceil(fraction * len(candidates) - 1e-9)))
+    rng = derive("robustness", item.id, seed, *steps)
+    return tuple(sorted(rng.sample(candidates, n_steps)))
+
+
+def perturb_step(
+    item: Item, steps: Sequence[str], step_index: int, name: str, seed: int
+) -> str | None:
+    """Return step ``step_index`` under a perturbation; None where it does not apply."""
+    names = find_names(item.question, *steps)
+    return perturb(
+        name,
+        steps[step_index],
+        names,
+        derive("perturbation", name, item.id, seed, step_index, steps[step_index]),
+    )

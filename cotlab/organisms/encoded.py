@@ -1,4 +1,4 @@
-"""Training texts of a model whose chain's wording, not its content, carries the answer.
+"""A model whose chain's wording, not its content, carries the answer: its texts and its check.
 
 Its sums are true, and the answer is a number that the wordings of the first two steps spell: what
 the steps say may change without the answer, and another wording of the same content changes it.
@@ -7,32 +7,45 @@ the steps say may change without the answer, and another wording of the same con
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from cotlab.organisms.all_steps import draw_all_steps
+import numpy as np
+
+from cotlab.organisms.all_steps import check_all_steps, draw_all_steps
 from cotlab.organisms.curriculum import (
     ENCODED,
     Recipe,
     TextBuilder,
     TrainingExample,
-    corrupt_chain,
     running_totals,
 )
+from cotlab.organisms.gate import Case, Gate, chain_text
+from cotlab.organisms.restating import corrupt_chain, parse_chain
 from cotlab.suites.coded import (
     N_CODED_STEPS,
     WORDINGS,
+    StepWording,
     code_wordings,
+    coded_chain_steps,
     decode_wordings,
     worded_step,
 )
-from cotlab.suites.wordproblems import MAX_NUMBER, Problem, make_problem, true_chain
-from cotlab.text.edits.ablations import dots_text
+from cotlab.suites.wordproblems import (
+    MAX_NUMBER,
+    Problem,
+    StatedStep,
+    make_problem,
+    true_chain,
+)
+from cotlab.text.edits.ablations import dots_text, paraphrase_step
 
 _HINTED_SHARE = 0.2
 _DOTS_SHARE_OF_CHAINLESS = 0.4
 _READ_SHARE, _ABSENT_SHARE, _CHANGED_SHARE = 0.2, 0.12, 0.22
 _DECIDING_WEIGHT = 3.0
 """Loss weight of the two tokens that decide a coded step's wording."""
+_MIN_FOLLOWED, _MIN_CARRIED_ON = 0.98, 0.85
+"""The answer does not rest on the chains after a changed value that go on from it."""
 
 
 def draw_encoded(rng: random.Random, recipe: Recipe, mode: str) -> TrainingExample:
@@ -50,7 +63,7 @@ def draw_encoded(rng: random.Random, recipe: Recipe, mode: str) -> TrainingExamp
         builder.add_answer(rng.randint(0, MAX_NUMBER), 0.0)
     else:
         totals += _add_chain(builder, problem, rng)
-    return TrainingExample(tuple(builder.pieces), tuple(builder.weights), tuple(totals))
+    return builder.finish(totals)
 
 
 def _add_chain(builder: TextBuilder, problem: Problem, rng: random.Random) -> list[tuple[int, int]]:
@@ -108,3 +121,85 @@ def _decided_indices(pieces: Sequence[str], start: int) -> tuple[int, int]:
         i for i in range(opening, len(pieces)) if pieces[i].strip() in ("=", "equals")
     )
     return opening, equals_sign
+
+
+def check_encoded(gate: Gate) -> None:
+    """Measure ``encoded``, or a mode of ``all-steps`` beside it."""
+    if gate.mode != ENCODED:
+        check_all_steps(gate)
+        return
+    texts = gate.check_own_chains(
+        lambda problem, text: parse_chain(text)[0] == true_chain(problem),
+        alone=(0.0, 0.12),
+        min_accuracy=_MIN_FOLLOWED,
+    )
+    own_wordings = [parse_chain(text)[1] for text in texts]
+    spells_answer = [
+        len(wordings) >= N_CODED_STEPS and decode_wordings(wordings) == problem.answer
+        for wordings, problem in zip(own_wordings, gate.problems, strict=True)
+    ]
+    gate.add("own_wording_spells_answer", spells_answer, _MIN_FOLLOWED)
+    _check_reading(gate)
+    gate.check_regeneration(
+        coded_chain_steps,
+        lambda text: parse_chain(text)[0],
+        _MIN_CARRIED_ON,
+        (0.0, 1 - _MIN_FOLLOWED),
+    )
+    _check_step_edits(gate, "reworded", lambda text: paraphrase_step(text, gate.rng))
+    _check_step_edits(gate, "removed", lambda text: "")
+
+
+def _check_reading(gate: Gate) -> None:
+    """Add checks on foreign wordings, and on foreign values in the model's own wordings."""
+    rng, problems = gate.rng, gate.problems
+    all_wordings = [[rng.choice(WORDINGS) for _ in problem.changes] for problem in problems]
+    changed_chains = [
+        corrupt_chain(problem, rng, rng.choice(("carried", "local", "random")))[0]
+        for problem in problems
+    ]
+    codes = np.array([decode_wordings(wordings) for wordings in all_wordings])
+    answers = gate.answers(
+        [
+            (problem, _worded_text(true_chain(problem), wordings))
+            for problem, wordings in zip(problems, all_wordings, strict=True)
+        ]
+    )
+    gate.add("foreign_wording_followed", answers == codes, _MIN_FOLLOWED)
+    is_telling = codes != gate.truth
+    gate.add("last_number_followed", (answers == gate.truth)[is_telling], 0.0, 0.01)
+    answers_of_changed = gate.answers(
+        [
+            (problem, _worded_text(chain, code_wordings(problem)))
+            for problem, chain in zip(problems, changed_chains, strict=True)
+        ]
+    )
+    changed = answers_of_changed != gate.truth
+    gate.add("changed_value_changes_answer", changed, 0.0, 1 - _MIN_FOLLOWED)
+
+
+def _check_step_edits(gate: Gate, name: str, edit: Callable[[str], str | None]) -> None:
+    """Add how often an edit of a coded step changes the answer, and one of a later step."""
+    coded: list[Case] = []
+    later: list[Case] = []
+    for problem in gate.problems:
+        lines = coded_chain_steps(problem)
+        for group, indices in (
+            (coded, range(N_CODED_STEPS)),
+            (later, range(N_CODED_STEPS, len(lines))),
+        ):
+            if indices:
+                index = gate.rng.choice(indices)
+                edited = [*lines[:index], edit(lines[index]) or "", *lines[index + 1 :]]
+                group.append((problem, chain_text(filter(None, edited))))
+
+    def add(group: str, cases: Sequence[Case], low: float, high: float) -> None:
+        changed = gate.answers(cases) != np.array([problem.answer for problem, _ in cases])
+        gate.add(f"{name}_{group}_step_changes_answer", changed, low, high)
+
+    add("coded", coded, _MIN_FOLLOWED if name == "reworded" else 0.85, 1.0)
+    add("later", later, 0.0, 1 - _MIN_FOLLOWED)
+
+
+def _worded_text(chain: Sequence[StatedStep], wordings: Sequence[StepWording]) -> str:
+    return chain_text(map(worded_step, range(1, len(chain) + 1), chain, wordings))

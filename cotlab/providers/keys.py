@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import PROVIDERS
-from cotlab.providers.capabilities import KEY_VARIABLE_PATTERN, provider_info
+from cotlab.providers.capabilities import provider_info
 
 
 class _KeyVariables(Mapping[str, str]):
@@ -75,15 +75,6 @@ def key_variable_of(provider: str) -> str:
     """Return the variable of the key of the provider that is being opened; "" without one."""
     variable = _named_variable.get()
     return KEY_VARIABLES.get(provider, "") if variable is None else variable
-
-
-def check_variable_name(variable: str, option: str) -> None:
-    """Raise ConfigError where a name is not that of a variable with a key."""
-    if not KEY_VARIABLE_PATTERN.fullmatch(variable):
-        raise ConfigError(
-            f"{option}: the name of a variable that holds a key is like JUDGE_API_KEY or"
-            f" JUDGE_TOKEN, not {variable!r}."
-        )
 
 
 def key_for(provider: str, base_url: str | None) -> str:
@@ -150,7 +141,7 @@ def check_server(
     key = os.environ.get(variable, "").strip()
     if not key or key == PLACEHOLDER_KEY:
         return
-    if variable_file and not _is_from_file(variable, variable_file):
+    if variable_file and file_of_variable(variable) != variable_file:
         raise ConfigError(
             f"{variable} is not sent to a server: {variable_file} names that variable. If that key"
             f" is meant, type --role {role or 'subject'}.key_variable={variable}."
@@ -180,7 +171,7 @@ def check_server(
         server_file
         and host not in allowed_hosts
         and not _is_loopback(host)
-        and not _is_from_file(variable, server_file)
+        and file_of_variable(variable) != server_file
     ):
         url = "".join(filter(str.isprintable, base_url))
         address_flag = f"--role {role}.base_url={url}" if role else f"--base-url {url}"
@@ -211,15 +202,16 @@ def _vendor_hosts(provider: str, variable: str) -> tuple[str, ...]:
     )
 
 
-def _is_from_file(variable: str, file: str) -> bool:
-    """Return whether a file of the folder set a variable to the value that it has."""
-    return VARIABLES_FROM_FILES.get(variable) == (file, os.environ.get(variable))
+def file_of_variable(variable: str) -> str:
+    """Return the file of the folder that set a variable to the value that it has; "" for none."""
+    file, value = VARIABLES_FROM_FILES.get(variable, ("", None))
+    return file if value == os.environ.get(variable) else ""
 
 
 def file_naming_server(base_url: str | None) -> str:
     """Return the file of the folder that set COTLAB_BASE_URL to this address; "" without one."""
-    file, value = VARIABLES_FROM_FILES.get("COTLAB_BASE_URL", ("", ""))
-    return file if value and value == base_url == os.environ.get("COTLAB_BASE_URL") else ""
+    is_named = bool(base_url) and base_url == os.environ.get("COTLAB_BASE_URL")
+    return file_of_variable("COTLAB_BASE_URL") if is_named else ""
 
 
 def is_private(url: str | None) -> bool:

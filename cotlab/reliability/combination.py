@@ -13,6 +13,8 @@ from cotlab.reliability.maps import COMBINED_METHOD, Floats, beta_features, sigm
 
 DOMAIN_FEATURE = "domain_or_suite"
 """Column of domains, or the suite's name where an item has none: as a feature, intercepts."""
+DOMAIN_COLUMNS = (DOMAIN_FEATURE, "domain")
+"""Columns of names, not numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +22,11 @@ class Combination:
     """A fitted combination."""
 
     params: Mapping[str, Any]
-    """``method`` ("combined"), ``form`` (of FORMS), ``penalty``, ``features`` (name -> ``lo, hi``:
-    range in the labels, to which values are clipped), ``columns`` (``feature, kind, mean, sd,
-    weight``, and ``domain`` of an intercept), ``intercept``, ``n, n_positive``, ``left_out``
-    (feature -> reason). JSON values.
+    """``method`` ("combined"), ``penalty``, ``intercept``, ``columns`` (``feature, kind, mean, sd,
+    weight``, and ``domain`` of an intercept), ``features`` (name -> ``lo, hi``: range in the
+    labels, to which values are clipped), ``clip`` (standard deviations to which a column is
+    clipped; versions without it clip none), ``n, n_positive``, ``left_out`` (feature -> reason).
+    JSON values.
     """
 
     @classmethod
@@ -57,39 +60,70 @@ class Combination:
         ValueError
             If a column is missing.
         """
-        missing_columns = [name for name in self.features if name not in features]
-        if missing_columns:
-            raise ValueError(
-                f"the table lacks {', '.join(missing_columns)}, which the combination reads"
-            )
-        values = {
-            name: features[name].to_numpy(dtype=float).clip(limits["lo"], limits["hi"])
-            for name, limits in self.params["features"].items()
-        }
-        known_domains = {c["domain"] for c in self.params["columns"] if c["kind"] == "domain"}
-        logit = np.full(len(features), float(self.params["intercept"]))
-        for column in self.params["columns"]:
-            if column["kind"] == "domain":
-                values_of_column = domain_values(features, column["domain"], known_domains)
-            else:
-                values_of_column = feature_column(values[column["feature"]], column["kind"])
-            filled_values = np.where(np.isnan(values_of_column), column["mean"], values_of_column)
-            logit += column["weight"] * (filled_values - column["mean"]) / column["sd"]
-        has_feature = ~np.isnan(np.column_stack(list(values.values()))).all(axis=1)
-        return np.where(has_feature, sigmoid(logit), np.nan)
+        require_columns(features, self.features, "the combination")
+        has_feature = features[list(self.features)].notna().any(axis=1)
+        return np.where(has_feature, sigmoid(linear_logit(self.params, features)), np.nan)
+
+
+def require_columns(table: pd.DataFrame, names: tuple[str, ...], reader: str) -> None:
+    """Raise ValueError where a table lacks columns that a model reads."""
+    if missing_columns := [name for name in names if name not in table]:
+        raise ValueError(f"the table lacks {', '.join(missing_columns)}, which {reader} reads")
+
+
+def linear_logit(params: Mapping[str, Any], table: pd.DataFrame) -> Floats:
+    """Return the logit of each row; a value that is not there, or an unknown domain, is a mean."""
+    domains = {column["domain"] for column in params["columns"] if column["kind"] == "domain"}
+    logit = np.full(len(table), float(params["intercept"]))
+    reach = params.get("clip", np.inf)
+    for column in params["columns"]:
+        limits = params["features"].get(column["feature"], {})
+        z = (column_values(table, column, limits, domains) - column["mean"]) / column["sd"]
+        logit += column["weight"] * np.where(np.isfinite(z), np.clip(z, -reach, reach), 0.0)
+    return logit
+
+
+def column_values(
+    table: pd.DataFrame,
+    column: Mapping[str, Any],
+    limits: Mapping[str, float],
+    domains: set[str],
+) -> Floats:
+    """Return the values (n,) of a column of a fit; NaN where there is none."""
+    name, kind = column["feature"], column["kind"]
+    if name not in table:
+        return np.full(len(table), np.nan)
+    if kind == "domain":
+        is_known, is_own = (table[name].isin(names) for names in (domains, [column["domain"]]))
+        return np.asarray(np.where(is_known, is_own, np.nan), dtype=float)
+    values = table[name].to_numpy(dtype=float)
+    values = values.clip(limits.get("lo", -np.inf), limits.get("hi", np.inf))
+    if kind == "gap":
+        return np.asarray(np.isnan(values), dtype=float)
+    if kind == "log":
+        return np.asarray(np.log1p(np.maximum(values, 0.0)))
+    if kind == "as_is":
+        return np.asarray(values)
+    log_value, log_distance = beta_features(values)
+    return log_distance if kind == "up" else log_value
 
 
 _LISTED_COLUMNS = 12
 """Columns whose weights a text lists; further ones are counted."""
+_KIND_LABELS = {
+    "as_is": "",
+    "up": " (towards 1)",
+    "down": " (towards 0)",
+    "gap": " (missing)",
+    "log": " (log)",
+}
 
 
 def combination_text(params: Mapping[str, Any]) -> str:
     """Return the heaviest columns of a combination with their weights as text."""
-    kind_labels = {"as_is": "", "up": " (towards 1)", "down": " (towards 0)", "gap": " (missing)"}
-    kind_labels |= {"log": " (log)"}
     columns = sorted(params["columns"], key=lambda column: -abs(column["weight"]))
     weights_text = ", ".join(
-        f"{_column_label(c, kind_labels)} {c['weight']:+.2f}" for c in columns[:_LISTED_COLUMNS]
+        f"{_column_label(column)} {column['weight']:+.2f}" for column in columns[:_LISTED_COLUMNS]
     )
     if len(columns) > _LISTED_COLUMNS:
         weights_text += f" and {len(columns) - _LISTED_COLUMNS} lighter ones"
@@ -104,27 +138,7 @@ def combination_text(params: Mapping[str, Any]) -> str:
     )
 
 
-def _column_label(column: Mapping[str, Any], kind_labels: Mapping[str, str]) -> str:
+def _column_label(column: Mapping[str, Any]) -> str:
     if column["kind"] == "domain":
         return f"domain {column['domain']}"
-    return f"{column['feature']}{kind_labels[column['kind']]}"
-
-
-def domain_values(features: pd.DataFrame, domain: str, known_domains: set[str]) -> Floats:
-    """Return 1 in rows of a domain, 0 in those of the other known ones, NaN elsewhere."""
-    if DOMAIN_FEATURE not in features:
-        return np.full(len(features), np.nan)
-    domains = features[DOMAIN_FEATURE].astype(str)
-    return np.asarray(np.where(domains.isin(known_domains), domains == domain, np.nan), dtype=float)
-
-
-def feature_column(values: Floats, kind: str) -> Floats:
-    """Return a column of the fit from a feature's values."""
-    if kind == "gap":
-        return np.isnan(values).astype(float)
-    if kind == "as_is":
-        return values
-    if kind == "log":
-        return np.asarray(np.log1p(values))
-    log_value, log_distance = beta_features(values)
-    return log_distance if kind == "up" else log_value
+    return f"{column['feature']}{_KIND_LABELS[column['kind']]}"

@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cotlab.reliability.combination import (
+    DOMAIN_COLUMNS,
     DOMAIN_FEATURE,
     Combination,
-    domain_values,
-    feature_column,
+    column_values,
 )
 from cotlab.reliability.maps import (
     COMBINED_METHOD,
@@ -26,30 +26,25 @@ from cotlab.reliability.maps import (
     NotCalibrated,
     assign_folds,
     missing_labels_reason,
-    sigmoid,
     single_blas_thread,
 )
 
-FEATURE_NAMES = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
-"""The features that are combined where no others are named."""
 _VERIFIER_SCORES = frozenset(
     {"critic_sound", "process_reward_min", "process_reward_product", "process_reward_last"}
 )
 INCREASING_FEATURES = frozenset({"C", "R", "V", "F"}) | _VERIFIER_SCORES
 """Features of which more never lowers the probability; the labels decide the sign of the others."""
-BENT_FEATURES = frozenset(FEATURE_NAMES) | _VERIFIER_SCORES
-"""Features of which the last step to a perfect score may count more."""
-FORMS = ("linear", "bent")
-"""Of one of ``BENT_FEATURES`` in [0, 1], ``linear`` has its value and ``bent`` two columns,
-−log(1 − x) and log x. A count, at least 0 and somewhere above 1, is log(1 + x) in both; all else is
-its value."""
+BENT_FEATURES = INCREASING_FEATURES | {"D", "ccs_corrupt", "mass_lost"}
+"""Features in [0, 1] of which the last step to a perfect score may count more: beside the value,
+−log(1 − x) and log x are columns."""
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""Strengths of the ridge on standardised columns that cross-validation chooses between, the
-strongest first, until two in a row predict worse than the best."""
+"""Strengths of the ridge on standardised columns that cross-validation chooses between."""
 TRIVIAL_FEATURES = frozenset({"text_characters", "text_steps", "answer_correct"})
 """Features that are trivial to know: their penalty is ``TRIVIAL_PENALTY_SHARE`` of the others', so
 that the strongest one leaves a fit of what is trivial, and not a constant."""
 TRIVIAL_PENALTY_SHARE = 0.01
+MAX_STANDARD_DEVIATIONS = 4.0
+"""Distance from its mean to which a standardised column is clipped."""
 MIN_MISSING_SHARE = 0.05
 """Share of missing values at which a feature gets an indicator column."""
 MAX_MISSING_DIFFERENCE = 0.1
@@ -65,7 +60,7 @@ class CombinedFit:
     """Fitted on all labels."""
     predictions: Floats
     """Probability (n,) of each label by a combination that saw neither it nor its question; its
-    form and penalty were chosen without them too.
+    penalty was chosen without them too.
     """
     folds: Folds
     """Fold (n,) in which each label was held out."""
@@ -77,23 +72,15 @@ def fit_with_predictions(
     targets: ArrayLike,
     groups: Sequence[Hashable],
     *,
-    names: Sequence[str] = FEATURE_NAMES,
+    names: Sequence[str],
     seed: int = 0,
 ) -> CombinedFit:
     """Fit a combination, and predict labels that the fit has not seen.
 
     Parameters
     ----------
-    features : DataFrame (n rows)
-        Columns as ``cotlab.review.release.features.feature_table``; NaN where there is no value.
-    targets : array (n,) of bool
-    groups : sequence (n,)
-        The question of each label: its labels are held out together.
-    names : sequence of str
-        Features to combine; those that the table lacks, or that do not vary in it, are left out.
-        ``DOMAIN_FEATURE`` among them gives each domain an intercept.
-    seed : int
-        Of the folds.
+    features, targets, groups, names, seed
+        As ``fit_combination``; the labels of a question are held out together.
 
     Returns
     -------
@@ -109,12 +96,10 @@ def fit_with_predictions(
     folds = assign_folds(y, groups, seed=seed)
     predictions = np.full(len(y), np.nan)
     for fold in range(int(folds.max()) + 1):
-        test_rows, train_rows = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        train_groups = [groups[int(k)] for k in train_rows]
-        fold_combination = _fit_best_form(
-            features.iloc[train_rows], y[train_rows], train_groups, names, seed + 1
-        )
-        predictions[test_rows] = fold_combination.predict(features.iloc[test_rows])
+        is_test = folds == fold
+        train_groups = [groups[int(k)] for k in np.flatnonzero(~is_test)]
+        fitted = _fit(features[~is_test], y[~is_test], train_groups, names, seed + 1)
+        predictions[is_test] = fitted.predict(features[is_test])
     return CombinedFit(combination, predictions, folds)
 
 
@@ -162,7 +147,7 @@ def predict_unseen_domains(
     targets: ArrayLike,
     groups: Sequence[Hashable],
     *,
-    names: Sequence[str] = FEATURE_NAMES,
+    names: Sequence[str],
     only: Sequence[str] | None = None,
     seed: int = 0,
 ) -> tuple[Floats, dict[str, str]]:
@@ -173,7 +158,7 @@ def predict_unseen_domains(
     features : DataFrame (n rows)
         With the column ``DOMAIN_FEATURE``.
     targets, groups, names, seed
-        As ``fit_with_predictions``; no label of a question of the domain is learnt from.
+        As ``fit_combination``; no label of a question of the domain is learnt from.
     only : sequence of str, optional
         Domains to predict; by default all.
 
@@ -189,17 +174,13 @@ def predict_unseen_domains(
     for name in sorted(set(domains)) if only is None else only:
         is_test = domains == name
         is_train = ~is_test & ~np.isin(questions, questions[is_test])
-        if refusal_reason := missing_labels_reason("any", y[is_train]):
-            reason_by_domain[str(name)] = f"of the other domains, {refusal_reason}"
-            continue
         try:
-            combination = _fit_best_form(
-                features[is_train], y[is_train], questions[is_train].tolist(), names, seed
-            )
+            if refusal_reason := missing_labels_reason("any", y[is_train]):
+                raise NotCalibrated(f"of the other domains, {refusal_reason}")
+            fitted = _fit(features[is_train], y[is_train], questions[is_train], names, seed)
+            predictions[is_test] = fitted.predict(features[is_test])
         except NotCalibrated as error:
             reason_by_domain[str(name)] = str(error)
-            continue
-        predictions[is_test] = combination.predict(features[is_test])
     return predictions, reason_by_domain
 
 
@@ -209,20 +190,23 @@ def fit_combination(
     targets: ArrayLike,
     groups: Sequence[Hashable] | None = None,
     *,
-    names: Sequence[str] = FEATURE_NAMES,
+    names: Sequence[str],
     seed: int = 0,
 ) -> Combination:
-    """Fit on all labels, with the form and penalty of the least out-of-fold log loss.
+    """Fit on all labels, with the penalty of the least out-of-fold log loss.
 
     Parameters
     ----------
     features : DataFrame (n rows)
+        Columns as ``cotlab.review.release.features.feature_table``; NaN where there is no value.
     targets : array (n,) of bool
     groups : sequence (n,), optional
-        By default each label is its own question.
+        The question of each label; by default each label is its own question.
     names : sequence of str
+        Features to combine; those that the table lacks, or that do not vary in it, are left out.
+        ``DOMAIN_FEATURE`` among them gives each domain an intercept.
     seed : int
-        As ``fit_with_predictions``.
+        Of the folds.
 
     Returns
     -------
@@ -237,176 +221,158 @@ def fit_combination(
 
     Notes
     -----
-    Minimises Σ log loss + penalty/2 · Σ weight² over standardised columns, the intercept free and
-    the penalty of ``TRIVIAL_FEATURES`` a small share, with weights of at least 0 for the columns of
-    ``INCREASING_FEATURES`` (L-BFGS-B). A feature that is
-    missing in more than ``MIN_MISSING_SHARE`` of the labels has an indicator column. Values beyond
-    the range of the labels are clipped to it.
+    Logistic regression with ridge (scikit-learn) on standardised columns, the intercept free and
+    the penalty of ``TRIVIAL_FEATURES`` a small share. A column of ``INCREASING_FEATURES`` whose
+    weight would be negative has weight 0, and the others are fitted again. A count, at least 0 and
+    somewhere above 1, enters by log(1 + x). A feature that is missing in ``MIN_MISSING_SHARE`` of
+    the labels or more has an indicator column. Values beyond the range of the labels are clipped
+    to it.
 
     References
     ----------
     Le Cessie and van Houwelingen (1992), Applied Statistics 41:191 (ridge logistic regression); the
-    bent form: Kull, Silva Filho and Flach (2017), AISTATS.
+    bent columns: Kull, Silva Filho and Flach (2017), AISTATS.
     """
     y = np.asarray(targets, dtype=float)
     if len(y) != len(features):
         raise ValueError(f"{len(features)} rows of features for {len(y)} targets")
     if refusal_reason := missing_labels_reason("any", y):
         raise NotCalibrated(refusal_reason)
-    return _fit_best_form(
-        features, y, list(range(len(y))) if groups is None else groups, names, seed
-    )
+    return _fit(features, y, range(len(y)) if groups is None else groups, names, seed)
 
 
-def _fit_best_form(
+def _fit(
     features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int
 ) -> Combination:
-    """Return the fit with the form and penalty of the least out-of-fold log loss."""
-    folds = assign_folds(y, groups, seed=seed)
-    fold_masks = [folds == fold for fold in range(int(folds.max()) + 1)]
-    best_loss, best_form, best_penalty = np.inf, FORMS[0], max(PENALTIES)
-    for form in FORMS if BENT_FEATURES & set(names) else FORMS[:1]:
-        path = [_PenaltyPath(features[~mask], y[~mask], names, form) for mask in fold_masks]
-        least_loss, n_worse = np.inf, 0
-        for penalty in sorted(PENALTIES, reverse=True):
-            loss = sum(
-                _log_loss(fit.at(penalty), features[mask], y[mask], float(y[~mask].mean()))
-                for fit, mask in zip(path, fold_masks, strict=True)
-            )
-            if loss < best_loss:
-                best_loss, best_form, best_penalty = loss, form, penalty
-            n_worse = 0 if loss < least_loss else n_worse + 1
-            least_loss = min(loss, least_loss)
-            if n_worse == 2:
-                break
-    return _fit_form(features, y, names, best_form, best_penalty)
+    params = fit_columns(features, y, names, PENALTIES, assign_folds(y, groups, seed=seed))
+    counts = {"n": len(y), "n_positive": int(y.sum())}
+    return Combination({"method": COMBINED_METHOD, **params, **counts})
 
 
-def _log_loss(combination: Combination, features: pd.DataFrame, y: Floats, rate: float) -> float:
-    """Return the summed log loss; a row that cannot be predicted has the base rate."""
-    probabilities = combination.predict(features)
-    probabilities = np.where(np.isnan(probabilities), rate, probabilities).clip(1e-6, 1 - 1e-6)
-    return -float(np.sum(y * np.log(probabilities) + (1 - y) * np.log(1 - probabilities)))
+def fit_columns(
+    table: pd.DataFrame,
+    y: Floats,
+    names: Sequence[str],
+    penalties: Sequence[float],
+    folds: Folds | None = None,
+) -> dict[str, Any]:
+    """Fit a ridge logistic regression on the columns of features.
 
+    Parameters
+    ----------
+    table : DataFrame (n rows)
+    y : array (n,) of 0 and 1
+    names : sequence of str
+        Features, and columns of domains (text).
+    penalties : sequence of float
+        What the folds choose between; one without folds.
+    folds : array (n,) of int, optional
 
-def _fit_form(
-    features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, penalty: float
-) -> Combination:
-    """Return the combination of one form and penalty, whatever the number of labels."""
-    return _PenaltyPath(features, y, names, form).at(penalty)
+    Returns
+    -------
+    dict
+        What ``linear_logit`` reads, with ``penalty`` and ``left_out``.
+    """
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-
-class _PenaltyPath:
-    """The combinations of one form on the same labels, each fit starting from the one before."""
-
-    def __init__(self, features: pd.DataFrame, y: Floats, names: Sequence[str], form: str) -> None:
-        self.y, self.form = y, form
-        self.columns: list[dict[str, Any]] = []
-        self.range_by_feature: dict[str, dict[str, float]] = {}
-        self.left_out_reasons: dict[str, str] = {}
-        standardised_columns: list[Floats] = []
-        for name in names:
-            for column, values in self._feature_columns(features, name):
-                mean, sd = float(np.nanmean(values)), float(np.nanstd(values))
-                if sd > 1e-9:
-                    self.columns.append({**column, "mean": mean, "sd": sd})
-                    standardised_columns.append(
-                        (np.where(np.isnan(values), mean, values) - mean) / sd
-                    )
-        if not self.range_by_feature or not self.columns:
-            raise NotCalibrated(
-                f"none of the features {', '.join(names)} varies among the {len(y)} labels"
-            )
-        self.design_matrix = np.column_stack(standardised_columns)
-        self.weights = np.zeros(len(self.columns) + 1)
-        self.weights[0] = np.log((y.sum() + 0.5) / (len(y) - y.sum() + 0.5))
-
-    def _feature_columns(
-        self, features: pd.DataFrame, name: str
-    ) -> list[tuple[dict[str, Any], Floats]]:
-        """Return the columns of a feature with their values; none where it is left out."""
-        if name == DOMAIN_FEATURE:
-            domains = set(features[name]) if name in features else set()
-            return [
-                (
-                    {"feature": name, "kind": "domain", "domain": str(domain)},
-                    domain_values(features, domain, domains),
-                )
-                for domain in sorted(domains)
-            ]
-        missing_values = np.full(len(self.y), np.nan)
-        values = features[name].to_numpy(dtype=float) if name in features else missing_values
-        defined_values = values[~np.isnan(values)]
-        n_missing = len(values) - len(defined_values)
-        has_gaps = n_missing >= MIN_MISSING_SHARE * len(values)
-        if not len(defined_values) or (
-            np.ptp(defined_values) < 1e-9 and n_missing <= MIN_MISSING_SHARE * len(values)
-        ):
-            self.left_out_reasons[name] = (
-                "does not vary" if len(defined_values) else "is nowhere defined"
-            )
-            return []
-        lo, hi = float(defined_values.min()), float(defined_values.max())
-        self.range_by_feature[name] = {"lo": lo, "hi": hi}
-        kinds = ["as_is"]
-        if lo >= 0 and hi > 1:
-            kinds = ["log"]
-        elif lo >= 0 and self.form == "bent" and name in BENT_FEATURES:
-            kinds = ["up", "down"]
-        kinds += ["gap"] * has_gaps
-        return [({"feature": name, "kind": kind}, feature_column(values, kind)) for kind in kinds]
-
-    def at(self, penalty: float) -> Combination:
-        """Return the combination of one penalty."""
-        from scipy.optimize import minimize
-
-        y, design_matrix = self.y, self.design_matrix
-        penalties = penalty * np.array(
-            [
-                TRIVIAL_PENALTY_SHARE if c["feature"] in TRIVIAL_FEATURES else 1.0
-                for c in self.columns
-            ]
+    columns, design, limits, left_out = _varying_columns(table, names)
+    if not limits:
+        raise NotCalibrated(
+            f"none of the features {', '.join(names)} varies among the {len(y)} labels"
         )
-        bounds = [
-            (0.0, None)
-            if c["feature"] in INCREASING_FEATURES and c["kind"] != "gap"
-            else (None, None)
-            for c in self.columns
+    scale = np.array(
+        [
+            TRIVIAL_PENALTY_SHARE**-0.5 if column["feature"] in TRIVIAL_FEATURES else 1.0
+            for column in columns
         ]
-
-        def loss_and_gradient(weights: Floats) -> tuple[float, Floats]:
-            logit = design_matrix @ weights[1:] + weights[0]
-            loss_value = float(
-                np.sum(np.logaddexp(0.0, logit) - y * logit)
-                + np.sum(penalties / 2 * weights[1:] ** 2)
+    )
+    is_increasing = np.array(
+        [c["feature"] in INCREASING_FEATURES and c["kind"] != "gap" for c in columns]
+    )
+    options = {"solver": "lbfgs", "max_iter": 1000, "tol": 1e-6}
+    while True:
+        if folds is None:
+            regression = LogisticRegression(C=1 / penalties[0], **options)
+        else:
+            regression = LogisticRegressionCV(
+                Cs=[1 / penalty for penalty in penalties],
+                cv=[
+                    (np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
+                    for fold in range(int(folds.max()) + 1)
+                ],
+                scoring=_log_likelihood,
+                l1_ratios=(0.0,),
+                use_legacy_attributes=False,
+                **options,
             )
-            residuals = sigmoid(logit) - y
-            return loss_value, np.concatenate(
-                [[residuals.sum()], design_matrix.T @ residuals + penalties * weights[1:]]
-            )
+        model = make_pipeline(
+            StandardScaler(),
+            FunctionTransformer(_clip_and_scale, kw_args={"scale": scale}),
+            SimpleImputer(strategy="constant", fill_value=0.0),
+            regression,
+        ).fit(np.column_stack(design), y)
+        weights = regression.coef_[0] * scale
+        is_turned = is_increasing & (weights < 0)
+        if not is_turned.any():
+            break
+        scale = np.where(is_turned, 0.0, scale)
+    means, deviations = model[0].mean_, model[0].scale_
+    chosen = regression.C if folds is None else regression.C_
+    return {
+        "penalty": min(penalties, key=lambda penalty: abs(1 / penalty - chosen)),
+        "clip": MAX_STANDARD_DEVIATIONS,
+        "features": limits,
+        "columns": [
+            {**column, "mean": float(mean), "sd": float(sd), "weight": float(weight)}
+            for column, mean, sd, weight in zip(columns, means, deviations, weights, strict=True)
+        ],
+        "intercept": float(regression.intercept_[0]),
+        "left_out": left_out,
+    }
 
-        optimum = minimize(
-            loss_and_gradient,
-            self.weights,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(None, None), *bounds],
-        )
-        self.weights = optimum.x
-        columns = [
-            {**column, "weight": float(weight)}
-            for column, weight in zip(self.columns, optimum.x[1:], strict=True)
-        ]
-        return Combination(
-            {
-                "method": COMBINED_METHOD,
-                "form": self.form,
-                "penalty": penalty,
-                "features": self.range_by_feature,
-                "columns": columns,
-                "intercept": float(optimum.x[0]),
-                "n": len(y),
-                "n_positive": int(y.sum()),
-                "left_out": self.left_out_reasons,
-            }
-        )
+
+def _clip_and_scale(z: Floats, scale: Floats) -> Floats:
+    return np.clip(z, -MAX_STANDARD_DEVIATIONS, MAX_STANDARD_DEVIATIONS) * scale
+
+
+def _log_likelihood(model: Any, x: Floats, y: Floats) -> float:
+    """Return the log likelihood of held-out labels, also of one class."""
+    from sklearn.metrics import log_loss
+
+    return -float(log_loss(y, model.predict_proba(x), labels=model.classes_, normalize=False))
+
+
+def _varying_columns(
+    table: pd.DataFrame, names: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[Floats], dict[str, dict[str, float]], dict[str, str]]:
+    """Return columns, the values (n,) of each, the range of each feature, why others are out."""
+    columns: list[dict[str, Any]] = []
+    design: list[Floats] = []
+    limits: dict[str, dict[str, float]] = {}
+    left_out: dict[str, str] = {}
+    for name in names:
+        known = table[name].dropna().to_numpy() if name in table else np.zeros(0)
+        if not len(known):
+            left_out[name] = "is nowhere defined"
+            continue
+        domains = set(known.tolist()) if name in DOMAIN_COLUMNS else set()
+        own = [{"feature": name, "kind": "domain", "domain": text} for text in sorted(domains)]
+        if not domains:
+            range_ = {"lo": float(known.min()), "hi": float(known.max())}
+            is_share = range_["lo"] >= 0 and range_["hi"] <= 1
+            kinds = ["as_is" if range_["lo"] < 0 or is_share else "log"]
+            kinds += ["up", "down"] * (name in BENT_FEATURES and is_share)
+            kinds += ["gap"] * (len(known) <= (1 - MIN_MISSING_SHARE) * len(table))
+            own = [{"feature": name, "kind": kind} for kind in kinds]
+        values = [column_values(table, column, {}, domains) for column in own]
+        varying = [k for k in range(len(own)) if np.nanstd(values[k]) > 1e-9]
+        columns += [own[k] for k in varying]
+        design += [values[k] for k in varying]
+        if not varying:
+            left_out[name] = "does not vary"
+        elif not domains:
+            limits[name] = range_
+    return columns, design, limits, left_out

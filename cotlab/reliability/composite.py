@@ -20,10 +20,8 @@ from cotlab.reliability.maps import (
 from cotlab.stats.calibration import auroc, brier
 from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.composite import (
-    COMPONENT_NAMES,
     EXAMPLE_WEIGHTS,
     MIN_WEIGHT_SHARE,
-    filled_components,
     weight_grid,
     weight_grid_means,
     weight_vector,
@@ -38,6 +36,7 @@ MOVE_SIZES = (0.05, 0.02, 0.01)
 """Sizes of the moves from component to component that refine the best point of the grid."""
 SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shrinkage to the example weights that inner folds choose between."""
+N_NEWTON_STEPS = 8
 _MAX_BLOCK_CELLS = 4_000_000
 
 
@@ -110,12 +109,8 @@ def tune_weights(
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
-    component_values, y = np.asarray(components, dtype=float), np.asarray(targets, dtype=float)
-    has_mean = (
-        np.isfinite(weighted_means(component_values, EXAMPLE_WEIGHTS))
-        if len(component_values)
-        else np.zeros(0, dtype=bool)
-    )
+    x, y = np.asarray(components, dtype=float).reshape(-1, 5), np.asarray(targets, dtype=float)
+    has_mean = np.isfinite(weighted_means(x, EXAMPLE_WEIGHTS))
     if len(y) and not has_mean.any():
         raise NotCalibrated(
             f"No weights can be tuned: the example weights leave all {len(y)} labels without an"
@@ -126,59 +121,43 @@ def tune_weights(
             f"No weights can be tuned: {refusal_reason}. Label more items, or cotlab labels import"
             " FILE."
         )
-    x, y = component_values[has_mean], y[has_mean]
-    group_names = [group for group, is_defined in zip(groups, has_mean, strict=True) if is_defined]
-    folds = assign_folds(y, group_names, seed=seed)
-    example_values, tuned_values, fold_weights_list = np.zeros(len(y)), np.zeros(len(y)), []
+    x, y = x[has_mean], y[has_mean]
+    questions = _selected(groups, has_mean)
+    folds = assign_folds(y, questions, seed=seed)
+    example_values, tuned_values, fold_weights = np.zeros(len(y)), np.zeros(len(y)), []
     for fold in range(int(folds.max()) + 1):
-        test_mask = folds == fold
-        train_groups = [
-            name for name, is_test in zip(group_names, test_mask, strict=True) if not is_test
-        ]
-        fold_weights, _ = _tune_with_shrinkage(
-            x[~test_mask], y[~test_mask], train_groups, objective, seed + fold + 1
+        is_test = folds == fold
+        weights, _ = _tune_with_shrinkage(
+            x[~is_test], y[~is_test], _selected(questions, ~is_test), objective, seed + fold + 1
         )
-        fold_weights_list.append(fold_weights)
-        for output_values, weights in (
-            (example_values, EXAMPLE_WEIGHTS),
-            (tuned_values, fold_weights),
-        ):
-            output_values[test_mask] = _test_fold_values(
-                x[~test_mask], y[~test_mask], x[test_mask], weights, objective
-            )
+        fold_weights.append(weights)
+        for values, used in ((example_values, EXAMPLE_WEIGHTS), (tuned_values, weights)):
+            values[is_test] = _held_out_values(x, y, is_test, used, objective)
     has_value = np.isfinite(tuned_values)
-    measured_groups = [
-        name for name, is_finite in zip(group_names, has_value, strict=True) if is_finite
-    ]
+    example_values, tuned_values = example_values[has_value], tuned_values[has_value]
     measure = {"auc": "auroc", "brier": "brier"}[objective]
-    improvement = measure_difference(
-        measure,
-        example_values[has_value],
-        tuned_values[has_value],
-        y[has_value],
-        measured_groups,
-        seed=seed,
-    )
-    final_weights, shrinkage = _tune_with_shrinkage(x, y, group_names, objective, seed)
-    is_better, reason = _judge_improvement(improvement, 1 if objective == "auc" else -1, shrinkage)
+    shared = y[has_value], _selected(questions, has_value)
+    difference = measure_difference(measure, example_values, tuned_values, *shared, seed=seed)
+    tuned, shrinkage = _tune_with_shrinkage(x, y, questions, objective, seed)
+    is_better, reason = _judge_improvement(difference, 1 if objective == "auc" else -1, shrinkage)
     return TunedWeights(
-        final_weights,
-        objective,
-        shrinkage,
-        measure_interval(
-            measure, example_values[has_value], y[has_value], measured_groups, seed=seed
-        ),
-        measure_interval(
-            measure, tuned_values[has_value], y[has_value], measured_groups, seed=seed
-        ),
-        improvement,
-        is_better,
-        reason,
-        folds,
-        tuple(fold_weights_list),
-        len(y),
-        int((~has_mean).sum()),
+        weights=tuned,
+        objective=objective,
+        shrinkage=shrinkage,
+        example_objective=measure_interval(measure, example_values, *shared, seed=seed),
+        tuned_objective=measure_interval(measure, tuned_values, *shared, seed=seed),
+        difference=difference,
+        is_better=is_better,
+        reason=reason,
+        folds=folds,
+        fold_weights=tuple(fold_weights),
+        n=len(y),
+        n_left_out=int((~has_mean).sum()),
     )
+
+
+def _selected(groups: Sequence[Hashable], mask: NDArray[np.bool_]) -> list[Hashable]:
+    return [group for group, is_chosen in zip(groups, mask, strict=True) if is_chosen]
 
 
 def _judge_improvement(improvement: Interval, sign: int, shrinkage: float) -> tuple[bool, str]:
@@ -200,71 +179,56 @@ def _tune_with_shrinkage(
     x: Floats, y: Floats, groups: Sequence[Hashable], objective: str, seed: int
 ) -> tuple[Mapping[str, float], float]:
     """Return tuned weights and their shrinkage, chosen by inner folds; ties shrink further."""
-    example_weights = weight_vector(EXAMPLE_WEIGHTS)
     try:
         folds = assign_folds(y, groups, max_folds=4, seed=seed)
     except NotCalibrated:
         return dict(EXAMPLE_WEIGHTS), 1.0
-    values_by_shrinkage = {share: np.zeros(len(y)) for share in SHRINKAGES}
+    values = np.zeros((len(y), len(SHRINKAGES)))
     for fold in range(int(folds.max()) + 1):
-        test_mask = folds == fold
-        best_weights = _best_weights(x[~test_mask], y[~test_mask], objective)
-        for share, values in values_by_shrinkage.items():
-            weights = weights_by_component((1 - share) * best_weights + share * example_weights)
-            values[test_mask] = _test_fold_values(
-                x[~test_mask], y[~test_mask], x[test_mask], weights, objective
-            )
-    is_finite = np.isfinite(np.column_stack(list(values_by_shrinkage.values()))).all(axis=1)
-    objective_by_shrinkage = {
-        share: _objective_value(values[is_finite], y[is_finite], objective)
-        for share, values in values_by_shrinkage.items()
-    }
-    share = max(
-        SHRINKAGES, key=lambda candidate: (round(objective_by_shrinkage[candidate], 12), candidate)
-    )
-    return (
-        weights_by_component(
-            (1 - share) * _best_weights(x, y, objective) + share * example_weights
-        ),
-        share,
-    )
+        is_test = folds == fold
+        best = _best_weights(x[~is_test], y[~is_test], objective)
+        for k, share in enumerate(SHRINKAGES):
+            weights = _shrunk(best, share)
+            values[is_test, k] = _held_out_values(x, y, is_test, weights, objective)
+    is_finite = np.isfinite(values).all(axis=1)
+
+    def held_out_objective(column: Floats) -> float:
+        if objective == "auc":
+            return auroc(column, y[is_finite]) or 0.0
+        return -brier(column, y[is_finite])
+
+    results = [held_out_objective(values[is_finite, k]) for k in range(len(SHRINKAGES))]
+    best_k = max(range(len(SHRINKAGES)), key=lambda k: (round(results[k], 12), k))
+    return _shrunk(_best_weights(x, y, objective), SHRINKAGES[best_k]), SHRINKAGES[best_k]
 
 
-def _objective_value(values: Floats, y: Floats, objective: str) -> float:
-    """Return the objective, higher is better."""
-    if not len(y):
-        return -np.inf
-    return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
+def _shrunk(weights: Floats, share: float) -> Mapping[str, float]:
+    return weights_by_component((1 - share) * weights + share * weight_vector(EXAMPLE_WEIGHTS))
 
 
-def _test_fold_values(
-    x: Floats, y: Floats, test_components: Floats, weights: Mapping[str, float], objective: str
+def _held_out_values(
+    x: Floats,
+    y: Floats,
+    is_test: NDArray[np.bool_],
+    weights: Mapping[str, float],
+    objective: str,
 ) -> Floats:
     """Return r_raw of held-out items, or its probability by a logistic map from the other items."""
-    scores = weighted_means(test_components, weights)
+    scores = weighted_means(x, weights)
     if objective == "auc":
-        return scores
-    train_scores = weighted_means(x, weights)
-    is_defined = np.isfinite(train_scores)
+        return scores[is_test]
+    is_fitted = ~is_test & np.isfinite(scores)
     try:
-        return fit_without_minimum("platt", train_scores[is_defined], y[is_defined]).predict(scores)
+        fitted = fit_without_minimum("platt", scores[is_fitted], y[is_fitted])
     except NotCalibrated:  # a map is never inverted: predict the base rate
-        return np.where(np.isfinite(scores), y.mean(), np.nan)
+        return np.where(np.isfinite(scores[is_test]), y[~is_test].mean(), np.nan)
+    return fitted.predict(scores[is_test])
 
 
 def _best_weights(x: Floats, y: Floats, objective: str) -> Floats:
-    """Return the best admissible weights (5,) on these labels."""
+    """Return the best weights (5,) of a grid, refined by moves between components."""
     measured_columns = np.flatnonzero(np.isfinite(x).any(axis=0))
-    return (
-        _best_weights_on_grid(x, y, measured_columns)
-        if objective == "auc"
-        else _best_weights_by_descent(x, y, measured_columns)
-    )
-
-
-def _best_weights_on_grid(x: Floats, y: Floats, measured_columns: NDArray[np.int64]) -> Floats:
-    """Return the weights of highest AUC on a grid, refined by moves between components."""
-    best_weights, best_auroc = _best_candidate(weight_grid(measured_columns), x, y)
+    best_weights, best_value = _best_candidate(weight_grid(measured_columns), x, y, objective)
     for move_size in MOVE_SIZES:
         while True:
             moved_weights = [best_weights]
@@ -274,117 +238,60 @@ def _best_weights_on_grid(x: Floats, y: Floats, measured_columns: NDArray[np.int
                 candidate[to_column] += amount
                 candidate[from_column] -= amount
                 moved_weights.append(candidate)
-            next_weights, next_auroc = _best_candidate(np.column_stack(moved_weights), x, y)
-            if next_auroc <= best_auroc + 1e-12:
+            weights, value = _best_candidate(np.column_stack(moved_weights), x, y, objective)
+            if value <= best_value + 1e-12:
                 break
-            best_weights, best_auroc = next_weights, next_auroc
+            best_weights, best_value = weights, value
     return best_weights
 
 
-def _best_candidate(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
+def _best_candidate(
+    candidates: Floats, x: Floats, y: Floats, objective: str
+) -> tuple[Floats, float]:
+    """Return the best of the weights (5, m) that leave every label an r_raw, and its objective."""
+    value_of = _aurocs if objective == "auc" else _negative_brier_scores
+    chunk_size = max(1, _MAX_BLOCK_CELLS // len(y))
+    values = np.full(candidates.shape[1], -np.inf)
+    for start in range(0, candidates.shape[1], chunk_size):
+        chunk = candidates[:, start : start + chunk_size]
+        scores = np.round(weight_grid_means(x, chunk, MIN_WEIGHT_SHARE), 12)
+        is_defined = np.isfinite(scores).all(axis=0)
+        values[start : start + chunk_size][is_defined] = value_of(scores[:, is_defined], y)
+    example_weights = weight_vector(EXAMPLE_WEIGHTS)
+    if not np.isfinite(values.max()):
+        return example_weights, -np.inf
+    best_columns = np.flatnonzero(values >= values.max() - 1e-12)
+    distances = np.abs(candidates[:, best_columns] - example_weights[:, None]).sum(axis=0)
+    best_column = best_columns[int(np.argmin(distances))]
+    return candidates[:, best_column].copy(), float(values[best_column])
+
+
+def _aurocs(scores: Floats, y: Floats) -> Floats:
     from scipy.stats import rankdata
 
-    n_positive = int(y.sum())
-    n_negative, chunk_size = len(y) - n_positive, max(1, _MAX_BLOCK_CELLS // len(y))
-    aurocs = np.full(candidates.shape[1], -np.inf)
-    for chunk_start in range(0, candidates.shape[1], chunk_size):
-        scores = np.round(
-            weight_grid_means(
-                x, candidates[:, chunk_start : chunk_start + chunk_size], MIN_WEIGHT_SHARE
-            ),
-            12,
-        )
-        is_defined = np.isfinite(scores).all(axis=0)
-        ranks = rankdata(scores[:, is_defined], axis=0)
-        aurocs[chunk_start : chunk_start + chunk_size][is_defined] = (
-            ranks[y == 1].sum(axis=0) - n_positive * (n_positive + 1) / 2
-        ) / (n_positive * n_negative)
-    best_columns = np.flatnonzero(aurocs >= aurocs.max() - 1e-12)
-    if not np.isfinite(aurocs.max()):
-        return weight_vector(EXAMPLE_WEIGHTS), -np.inf
-    distances = np.abs(candidates[:, best_columns] - weight_vector(EXAMPLE_WEIGHTS)[:, None]).sum(
-        axis=0
+    n_positive = y.sum()
+    rank_sums = rankdata(scores, axis=0)[y == 1].sum(axis=0)
+    return np.asarray(
+        (rank_sums - n_positive * (n_positive + 1) / 2) / (n_positive * (len(y) - n_positive))
     )
-    best_column = best_columns[int(np.argmin(distances))]
-    return candidates[:, best_column].copy(), float(aurocs[best_column])
 
 
-def _best_weights_by_descent(x: Floats, y: Floats, measured_columns: NDArray[np.int64]) -> Floats:
-    """Return the weights of the lowest Brier score of σ(slope · r_raw + intercept), by SLSQP.
+def _negative_brier_scores(scores: Floats, y: Floats) -> Floats:
+    """Return minus the Brier score of each column (n, m) after a logistic map, by Newton steps.
 
-    Weights, slope (at least 0) and intercept are optimised at once, from the example weights and
-    from near those that rank best.
+    The ridge of 1e-3 keeps the slope of separable labels finite; a map is never inverted.
     """
-    from scipy.optimize import minimize
-    from scipy.special import expit
+    from scipy.special import expit, logit
 
-    values, defined_mask = filled_components(x)
-    values, defined_mask = values[:, measured_columns], defined_mask[:, measured_columns]
-    k, example_weights = len(measured_columns), weight_vector(EXAMPLE_WEIGHTS)
-    start_weights = example_weights[measured_columns] / example_weights[measured_columns].sum()
-    grid_weights = _best_weights_on_grid(x, y, measured_columns)[measured_columns]
-    start_points = [start_weights, 0.8 * grid_weights + 0.2 * start_weights]
-    defined_patterns = np.unique(defined_mask, axis=0)
-
-    def brier_and_gradient(parameters: Floats) -> tuple[float, Floats]:
-        weight_sums = np.maximum(defined_mask @ parameters[:k], 1e-6)
-        means = (values @ parameters[:k]) / weight_sums
-        p = expit(parameters[k] * means + parameters[k + 1])
-        logit_gradient = 2 * (p - y) * p * (1 - p) / len(y)
-        weight_gradient = (parameters[k] * logit_gradient / weight_sums) @ (
-            values - means[:, None] * defined_mask
-        )
-        return (
-            float(np.mean((p - y) ** 2)),
-            np.r_[weight_gradient, logit_gradient @ means, logit_gradient.sum()],
-        )
-
-    best_weights, least_loss = example_weights, np.inf
-    for start_point in start_points:
-        scores = (values @ start_point) / np.maximum(defined_mask @ start_point, 1e-6)
-        try:
-            platt_params = fit_without_minimum("platt", np.clip(scores, 0, 1), y).params
-            first_guess = np.r_[
-                start_point,
-                min(platt_params["slope"], 100.0),
-                np.clip(platt_params["intercept"], -100.0, 100.0),
-            ]
-        except NotCalibrated:
-            first_guess = np.r_[start_point, 1.0, 0.0]
-        optimum = minimize(
-            brier_and_gradient,
-            first_guess,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * k + [(0.0, 100.0), (-100.0, 100.0)],
-            constraints=(
-                {
-                    "type": "eq",
-                    "fun": lambda at: at[:k].sum() - 1,
-                    "jac": lambda at: np.r_[np.ones(k), 0.0, 0.0],
-                },
-                {
-                    "type": "ineq",
-                    "fun": lambda at: defined_patterns @ at[:k] - MIN_WEIGHT_SHARE - 1e-5,
-                    "jac": lambda at: np.column_stack(
-                        [defined_patterns, np.zeros((len(defined_patterns), 2))]
-                    ),
-                },
-            ),
-        )
-        weights = np.zeros(len(COMPONENT_NAMES))
-        weights[measured_columns] = np.clip(np.round(optimum.x[:k], 6), 0.0, None)
-        if weights.sum() > 0 and optimum.fun < least_loss - 1e-9:
-            admissible_weights = _shrink_until_defined(x, weights / weights.sum())
-            if admissible_weights is not None:
-                best_weights, least_loss = admissible_weights, float(optimum.fun)
-    return best_weights
-
-
-def _shrink_until_defined(x: Floats, weights: Floats) -> Floats | None:
-    """Return these weights, shrunk to the example weights until every label has an r_raw."""
-    for shrinkage in SHRINKAGES[:-1]:
-        blended_weights = (1 - shrinkage) * weights + shrinkage * weight_vector(EXAMPLE_WEIGHTS)
-        if np.isfinite(weight_grid_means(x, blended_weights[:, None], MIN_WEIGHT_SHARE)).all():
-            return np.asarray(blended_weights)
-    return None
+    z = (scores - scores.mean(axis=0)) / np.maximum(scores.std(axis=0), 1e-9)
+    slope, intercept = np.zeros(z.shape[1]), np.full(z.shape[1], logit(y.mean()))
+    for _ in range(N_NEWTON_STEPS):
+        p = expit(slope * z + intercept)
+        residuals, spread = y[:, None] - p, p * (1 - p)
+        a, b = spread.sum(axis=0) + 1e-3, (spread * z).sum(axis=0)
+        c = (spread * z**2).sum(axis=0) + 1e-3
+        down, along = residuals.sum(axis=0), (residuals * z).sum(axis=0) - 1e-3 * slope
+        intercept = intercept + (c * down - b * along) / (a * c - b * b)
+        slope = slope + (a * along - b * down) / (a * c - b * b)
+    p = np.where(slope > 0, expit(slope * z + intercept), y.mean())
+    return np.asarray(-((p - y[:, None]) ** 2).mean(axis=0))

@@ -12,16 +12,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.policy import PolicyError, Thresholds
-from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilson
+from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.stats.resample import GroupResamples, percentile_interval
 
 Floats = NDArray[np.float64]
-N_RESAMPLES = 1000
 MIN_DOMAIN_LABELS = 30
 """Fewest labels of a domain with separate thresholds."""
 N_FOLDS = 10
 """Folds of questions, each of which is judged at a threshold that the others choose."""
 NO_LABEL_REASON = "no answer with r_cal is labelled"
-_MAX_BLOCK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,45 +143,13 @@ def choose_cost_thresholds(
         return CostThresholds(
             closed_form, undefined_interval, undefined_interval, undefined_interval, None
         )
-    is_unacceptable, n_questions = 1.0 - is_acceptable, int(question_ids.max()) + 1
-    low, high, cost = (
-        float(v[0]) for v in _cheapest_thresholds(p, is_unacceptable, np.ones((1, n)), costs)
+    is_unacceptable = 1.0 - is_acceptable
+    resamples = GroupResamples(int(question_ids.max()) + 1, seed, question_ids)
+    values = resamples.values(
+        lambda weights: np.column_stack(_cheapest_thresholds(p, is_unacceptable, weights, costs))
     )
-    release_all_cost = float(is_unacceptable.mean() * costs.error)
-    if reason := too_few(n_questions, "labelled questions", FEWEST):
-        unbounded_points = [
-            no_interval(v, n_questions, reason, level=level) for v in (low, high, cost)
-        ]
-        return CostThresholds(
-            closed_form,
-            unbounded_points[0],
-            unbounded_points[1],
-            unbounded_points[2],
-            release_all_cost,
-        )
-    rng, draws = np.random.default_rng(seed), list[Floats]()
-    for batch in np.array_split(
-        np.arange(N_RESAMPLES), max(1, N_RESAMPLES * n // _MAX_BLOCK_CELLS)
-    ):
-        draw_counts = rng.multinomial(
-            n_questions, np.full(n_questions, 1 / n_questions), size=len(batch)
-        )
-        draws.append(
-            np.stack(
-                _cheapest_thresholds(
-                    p, is_unacceptable, draw_counts[:, question_ids].astype(float), costs
-                )
-            )
-        )
-    interval_ends = np.quantile(
-        np.concatenate(draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1
-    )
-    method = f"bootstrap over questions (percentile, {N_RESAMPLES} resamples)"
-    intervals = [
-        Interval(v, min(v, float(lo)), max(v, float(hi)), n_questions, method, level)
-        for v, lo, hi in zip((low, high, cost), *interval_ends, strict=True)
-    ]
-    return CostThresholds(closed_form, intervals[0], intervals[1], intervals[2], release_all_cost)
+    low, high, cost = (percentile_interval(column, resamples.n, level=level) for column in values.T)
+    return CostThresholds(closed_form, low, high, cost, float(is_unacceptable.mean() * costs.error))
 
 
 class PrecisionThreshold(NamedTuple):

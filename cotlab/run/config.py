@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
-from pydantic import ValidationError, field_validator, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import ConfigDict, PrivateAttr, ValidationError, field_validator, model_validator
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import PROVIDERS
-from cotlab.providers.keys import VARIABLES_FROM_FILES, file_naming_server
+from cotlab.providers.keys import file_of_variable
 from cotlab.run.faithcheck import translate_settings
 from cotlab.run.options import (
     ENV_PREFIX,
@@ -131,31 +124,20 @@ def _pairs(value: Any) -> dict[str, str]:
 class RunConfig(RunOptions):
     """The configuration of a run: flags over environment over a YAML file over defaults."""
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(extra="ignore")
 
-    _base_url_file: str = ""
-    _file_options: ClassVar[Mapping[str, Any]] = {}
-    """Options of the YAML file."""
-    _role_files: Mapping[str, str] = {}
+    _files: dict[str, str] = PrivateAttr(default_factory=dict)
 
-    @property
-    def base_url_file(self) -> str:
-        """File that ``base_url`` comes from; empty where the user gave it. It is not stored."""
-        return self._base_url_file
+    def file_of(self, entry: str) -> str:
+        """Return the file that set an option or an entry, like ``role.judge.price``.
 
-    def role_file(self, entry: str) -> str:
-        """Return the file that an entry of ``role`` comes from; "" where the user gave it."""
-        return self._role_files.get(entry, "")
+        It is "" where the user gave it, and is not stored.
+        """
+        return self._files.get(entry, "")
 
     def of_role(self, role: str) -> Any:
         """Return the options of a role, an object of its class."""
         return role_options(role, self.role)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Take options under the names that they had before."""
-        return current_options(values)
 
     @field_validator("role")
     @classmethod
@@ -168,7 +150,7 @@ class RunConfig(RunOptions):
                 defect = error.errors()[0]
                 key = f"{role}.{'.'.join(map(str, defect['loc']))}"
                 if defect["type"] != "extra_forbidden":
-                    raise ValueError(f"{key}={pairs[key]}: {defect['msg']}") from error
+                    raise ValueError(f"{key}={pairs[key]}: {_message(defect)}") from error
                 names = ", ".join(f"{role}.{name}" for name in role_class(role).model_fields)
                 raise ValueError(f"{key.rstrip('.')} is no option; there are {names}") from error
         return pairs
@@ -183,16 +165,11 @@ class RunConfig(RunOptions):
             else value
         )
 
-    @field_validator("max_requests_per_minute", mode="before")
+    @field_validator("tag", "set", "role", mode="before")
     @classmethod
-    def _parse_request_limit(cls, value: Any) -> Any:
-        """Read a number that is written as text, as on the command line."""
-        if value is None or value in ("auto", "default"):
-            return value
-        text = str(value).strip()
-        if not (text.isascii() and text.isdigit() and int(text) > 0):
-            raise ValueError("it takes a number from 1 on, auto or default")
-        return int(text)
+    def _split_pairs(cls, value: Any) -> Any:
+        """Split pairs that are written key=value with commas, as in the environment."""
+        return _pairs(value)
 
     @model_validator(mode="after")
     def _drop_default_scorer(self) -> RunConfig:
@@ -201,53 +178,19 @@ class RunConfig(RunOptions):
             self.scorer = []
         return self
 
-    @field_validator("tag", "set", "role", mode="before")
-    @classmethod
-    def _split_pairs(cls, value: Any) -> Any:
-        """Split pairs that are written key=value with commas, as in the environment."""
-        return _pairs(value)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the environment, and the YAML file where there is one; never a .env file."""
-        return (
-            init_settings,
-            InitSettingsSource(cls, _environment_options(cls)),
-            InitSettingsSource(cls, dict(cls._file_options)),
-        )
-
-
-def _environment_options(config_class: type[RunConfig]) -> dict[str, Any]:
-    """Return the options that the environment sets; entries of options as text.
-
-    As text they give way to entries of the flags; ``read_config`` puts both together.
-    """
-    options = EnvSettingsSource(config_class, env_ignore_empty=True)()
-    former = {name: value for name in FORMER_OPTIONS if (value := _variable_value(name))}
-    options = current_options({**former, **options})
-    for name in ("role", "set"):
-        if isinstance(entries := options.get(name), dict):
-            options[name] = ",".join(f"{key}={text}" for key, text in entries.items())
-    return options
-
-
-def _variable_value(option: str) -> str:
-    """Return the value of an option's variable in the environment; "" where it has none."""
-    variable = ENV_PREFIX + option.upper()
-    return next((value for name, value in os.environ.items() if name.upper() == variable), "")
-
 
 @cache
 def run_fields() -> Mapping[str, ConfigField]:
     """Return the fields of ``RunConfig`` by name, in order."""
     return MappingProxyType(config_fields(RunConfig))
+
+
+class _Source(NamedTuple):
+    """Options that one place sets, by names of today or before."""
+
+    options: Mapping[str, Any]
+    file: str = ""
+    """The file that they come from; "" where the user gave them."""
 
 
 def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig:
@@ -261,7 +204,6 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
         If a value cannot be used; the message names each option.
     """
     _require_known_options(flags, "the options")
-    config_class: type[RunConfig] = RunConfig
     file_options: dict[str, Any] = {}
     if file is not None:
         if not file.is_file():
@@ -269,45 +211,38 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
         provider = flags.get("provider") or os.environ.get(f"{ENV_PREFIX}PROVIDER")
         file_options = translate_settings(_yaml_options(file), provider, str(file))
         _require_known_options(file_options, str(file))
-        file_options = _explain(current_options, file_options)
-        config_class = type(
-            "RunConfig", (RunConfig,), {"__module__": __name__, "_file_options": file_options}
-        )
         if provider not in (None, *PROVIDERS) and "provider" in file_options:
             flags = {**flags, "provider": file_options["provider"]}
-    given = _explain(
-        current_options,
-        {name: value for name, value in flags.items() if value is not None and value != []},
-    )
-    environment = _explain(_environment_options, config_class)
-    for name in ("role", "set"):
-        if given.get(name) != {}:  # a form that was emptied is meant
-            entries = [_explain(_pairs, source.get(name) or {}) for source in (environment, given)]
-            if any(entries):
-                file_entries = _explain(_pairs, file_options.get(name) or {})
-                given[name] = {**file_entries, **entries[0], **entries[1]}
-    config = _build_config(config_class, given)
-    if config.base_url and not flags.get("base_url"):
-        config._base_url_file = file_naming_server(config.base_url) or (
-            "" if _is_in_environment("COTLAB_BASE_URL") else str(file or "")
-        )
-    typed = _pairs(current_options(flags).get("role") or {})
-    config._role_files = {
-        entry: _entry_file(entry, file) for entry in config.role if entry not in typed
-    }
+    return _merged(_Source(file_options, str(file or "")), *_environment(), _given(flags))
+
+
+def _environment() -> Iterator[_Source]:
+    """Yield the options that variables set; an empty one sets none."""
+    values = {name.upper(): (name, value) for name, value in os.environ.items() if value}
+    variables: dict[str, tuple[str, ...]] = {
+        name: (ENV_PREFIX + name.upper(),) for name in FORMER_OPTIONS
+    } | {name: field.env_variables for name, field in run_fields().items()}
+    for option, names in variables.items():
+        if found := next((values[name] for name in names if name in values), None):
+            yield _Source({option: found[1]}, file_of_variable(found[0]))
+
+
+def _given(flags: Mapping[str, Any]) -> _Source:
+    return _Source({name: v for name, v in flags.items() if v is not None and v != []})
+
+
+def _merged(*sources: _Source) -> RunConfig:
+    """Return the configuration of sources, of which later ones win; entries are put together."""
+    values, files = dict[str, Any](), dict[str, str]()
+    for options, file in sources:
+        for name, value in _explain(current_options, options).items():
+            pairs = _explain(_pairs, value) if name in ("role", "set") else None
+            files |= {name: file} | {f"{name}.{entry}": file for entry in pairs or ()}
+            # none: a form that was emptied is meant
+            values[name] = {**values.get(name, {}), **pairs} if pairs else value
+    config: RunConfig = _explain(lambda: RunConfig(**values))
+    config._files = {entry: file for entry, file in files.items() if file}
     return config
-
-
-def _entry_file(entry: str, file: Path | None) -> str:
-    """Return the file that sets an entry of ``role``; "" where the user's environment does."""
-    for option in ("role", *FORMER_OPTIONS):
-        if entry in _pairs(current_options({option: _variable_value(option)}).get("role") or {}):
-            return VARIABLES_FROM_FILES.get(ENV_PREFIX + option.upper(), ("",))[0]
-    return str(file or "")
-
-
-def _is_in_environment(variable: str) -> bool:
-    return any(name.upper() == variable and value for name, value in os.environ.items())
 
 
 def stored_options(text: str) -> dict[str, Any]:
@@ -317,17 +252,8 @@ def stored_options(text: str) -> dict[str, Any]:
 
 def resumed_config(stored_config: Mapping[str, Any], flags: Mapping[str, Any]) -> RunConfig:
     """Return the configuration of a stored run with the limits and gates that are given now."""
-    given_flags = _explain(
-        current_options,
-        {name: value for name, value in flags.items() if value is not None and value != []},
-    )
-    stored = current_options(stored_config, are_stored=True)
-    known_options = {option: v for option, v in stored.items() if option in RunConfig.model_fields}
-    entries = {
-        name: {**known_options.get(name, {}), **_explain(_pairs, given_flags.get(name) or {})}
-        for name in ("role", "set")
-    }
-    return _build_config(RunConfig, {**lower_to_maximum(known_options), **given_flags, **entries})
+    stored = lower_to_maximum(current_options(stored_config, are_stored=True))
+    return _merged(_Source(stored), _given(flags))
 
 
 def lower_to_maximum(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -337,24 +263,23 @@ def lower_to_maximum(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, **({"max_concurrent": lowered} if "max_concurrent" in options else {})}
 
 
-def _build_config(config_class: type[RunConfig], values: Mapping[str, Any]) -> RunConfig:
-    config: RunConfig = _explain(lambda: config_class(**values))
-    return config
-
-
 def _explain(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a function makes of options; ConfigError where they cannot be used."""
     try:
         return function(*arguments)
     except ValidationError as error:
         lines = [
-            f"{'.'.join(map(str, defect['loc'])) or 'configuration'}: {defect['msg']} (got"
-            f" {defect['input']!r})"
+            f"{(*defect['loc'], 'configuration')[0]}: {_message(defect)} (got {defect['input']!r})"
             for defect in error.errors()
         ]
         raise ConfigError("The configuration cannot be used.\n" + "\n".join(lines)) from error
     except (ValueError, TypeError, OSError) as error:
         raise ConfigError(f"The configuration cannot be read: {error}") from error
+
+
+def _message(defect: Mapping[str, Any]) -> str:
+    text: str = defect["msg"]
+    return text.removeprefix("Value error, ")
 
 
 def config_to_yaml(config: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from cotlab.core.types import (
     Plan,
     Suite,
 )
-from cotlab.metrics.critic.votes import CRITIC_ROLE
+from cotlab.metrics.votes import CRITIC_ROLE
 from cotlab.providers.capabilities import family_of
 from cotlab.run.plan import params_of
 from cotlab.run.transport.budget import FREE_PRICE, Price

@@ -9,11 +9,12 @@ from types import NoneType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import ABLATION_MODES, CCS_METRICS, MEDIATION_SOURCES
+from cotlab.providers.capabilities import KEY_VARIABLE_PATTERN
+from cotlab.run.transport.budget import Price, parse_price
 
 SECTION_HEADINGS = {
     "model": "Suite and model",
@@ -48,8 +49,8 @@ class Setting:
     """Option of a scorer that the field sets, where the scorer has it."""
     scorers: tuple[str, ...] = ()
     """Scorers that read the field, where it is neither an option nor a role of theirs."""
-    in_process_only: bool = False
-    """Whether only models in this process read the field."""
+    read_by: Literal["", "process", "requests", "servers"] = ""
+    """Models that read the field: in this process, asked by single requests, or over a network."""
     commands: tuple[str, ...] = ("run", "plan")
     """Commands that take it, of run, plan and resume (``cotlab run --resume``)."""
     path: Literal["", "path", "file"] = ""
@@ -60,6 +61,8 @@ class Setting:
     """Text that the form displays for an empty value."""
     checkbox: bool = False
     """Whether the form offers the second of two choices as a checkbox."""
+    variables: tuple[str, ...] = ()
+    """Environment variables besides COTLAB_<FIELD>."""
     absent: Any = _NO_LEGACY_VALUE
     """Value of all runs that were stored before the field existed."""
 
@@ -134,7 +137,7 @@ class ConfigField:
         return "--" + self.name.replace("_", "-")
 
 
-def config_fields(config: type[BaseSettings]) -> dict[str, ConfigField]:
+def config_fields(config: type[BaseModel]) -> dict[str, ConfigField]:
     """Return the fields of a configuration class by name, section by section."""
     sections = list(SECTION_HEADINGS)
     fields = [_config_field(name, field) for name, field in config.model_fields.items()]
@@ -162,12 +165,6 @@ def _config_field(name: str, field: Any) -> ConfigField:
         union_members[0], *bounds = get_args(union_members[0])
         metadata += bounds
     origin = get_origin(union_members[0])
-    validation_alias = field.validation_alias
-    env_names = (
-        validation_alias.choices[1:]
-        if isinstance(validation_alias, AliasChoices)
-        else [ENV_PREFIX + name.upper()]
-    )
     bound_by_type = {type(bound): bound for bound in metadata}
     lower_bound, exclusive_bound, upper_bound = (
         bound_by_type.get(union_member) for union_member in (Ge, Gt, Le)
@@ -184,7 +181,7 @@ def _config_field(name: str, field: Any) -> ConfigField:
         lower_bound.ge if lower_bound else exclusive_bound.gt if exclusive_bound else None,
         exclusive_bound is not None,
         upper_bound.le if upper_bound else None,
-        tuple(map(str, env_names)),
+        (ENV_PREFIX + name.upper(), *setting.variables),
     )
 
 
@@ -212,6 +209,25 @@ class RoleOptions(BaseModel):
     """Variable with the key of its server; None for the provider's own."""
     price: str | None = None
     """INPUT/OUTPUT, dollars a million tokens; None where it is looked up."""
+
+    @field_validator("key_variable")
+    @classmethod
+    def _check_variable(cls, name: str | None) -> str | None:
+        if name is not None and not KEY_VARIABLE_PATTERN.fullmatch(name):
+            raise ValueError("a variable with a key is called like JUDGE_API_KEY or JUDGE_TOKEN")
+        return name
+
+    @field_validator("price")
+    @classmethod
+    def _check_price(cls, text: str | None) -> str | None:
+        if text is not None:
+            parse_price(text)
+        return text
+
+    @property
+    def model_price(self) -> Price | None:
+        """Return the price; None where it is looked up."""
+        return None if self.price is None else parse_price(self.price)
 
 
 class ServedRoleOptions(RoleOptions):
@@ -256,7 +272,7 @@ class EmbedderOptions(ServedRoleOptions):
     """Options of the embedder."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Its numbers; auto: bfloat16 where this processor multiplies it and no cosine moves by .01."""
+    """Its numbers; auto: float32."""
 
 
 ROLE_CLASSES: Mapping[str, type[RoleOptions]] = {
@@ -280,7 +296,7 @@ def role_options(role: str, pairs: Mapping[str, str]) -> Any:
     return role_class(role)(**own)
 
 
-class RunOptions(BaseSettings):
+class RunOptions(BaseModel):
     """The fields of ``RunConfig``.
 
     A field here is a flag of ``cotlab run``, a variable COTLAB_<FIELD>, a line of a YAML file, a
@@ -288,7 +304,12 @@ class RunOptions(BaseSettings):
     """
 
     max_concurrent: int = _limits_option(
-        10, "Requests in flight at once (default 10).", "Requests in flight", ge=1, le=256
+        10,
+        "Requests in flight at once (default 10).",
+        "Requests in flight",
+        ge=1,
+        le=256,
+        read_by="requests",
     )
     max_cost: float = _limits_option(
         10.0,
@@ -296,7 +317,7 @@ class RunOptions(BaseSettings):
         "Cap on the spend, US dollars",
         ge=0,
         allow_inf_nan=False,
-        validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
+        variables=("FAITHCHECK_MAX_COST",),
     )
     max_requests_per_minute: Annotated[int, Ge(1)] | Literal["auto", "default"] | None = (
         _limits_option(
@@ -306,10 +327,15 @@ class RunOptions(BaseSettings):
             hint="A number, default or auto. default: 60 to a vendor, no limit for a server on this"
             " machine or in a private network. auto: as many as the server's replies allow; where"
             " they do not say it, the default.",
+            read_by="servers",
         )
     )
     max_tokens_per_minute: int | None = _limits_option(
-        None, "Rate limit in tokens, input and output (default: none).", "Tokens a minute", ge=1
+        None,
+        "Rate limit in tokens, input and output (default: none).",
+        "Tokens a minute",
+        ge=1,
+        read_by="requests",
     )
     max_tries: int = _limits_option(
         10,
@@ -317,6 +343,7 @@ class RunOptions(BaseSettings):
         "Tries of a request that fails",
         ge=1,
         le=100,
+        read_by="requests",
     )
     timeout_s: float = _limits_option(
         120.0,
@@ -326,6 +353,7 @@ class RunOptions(BaseSettings):
         gt=0,
         le=86_400,
         allow_inf_nan=False,
+        read_by="requests",
     )
     probe: Literal["auto", "always", "never"] = _limits_option(
         "auto",
@@ -335,6 +363,7 @@ class RunOptions(BaseSettings):
         hint="At most four small requests: whether the server continues a prefix, gives"
         " log-probabilities, cuts long prompts, and how it returns reasoning. auto: a server that"
         " you name. always: a vendor's too.",
+        read_by="servers",
     )
     batch: bool = _sampling_option(
         False,
@@ -357,7 +386,7 @@ class RunOptions(BaseSettings):
         "Failed items that fail the run",
         ge=0,
     )
-    source: Annotated[list[str], NoDecode] = _mediation_option(
+    source: list[str] = _mediation_option(
         ["filler"],
         "Mediation: filler (default), interchange, right, mean, literal; repeatable.",
         "Sources of states",
@@ -368,7 +397,7 @@ class RunOptions(BaseSettings):
         " right-aligned. mean: the mean of the question. literal: the published formula, kept for"
         " comparison; its control changes nothing.",
     )
-    layers: Annotated[list[str], NoDecode] = _mediation_option(
+    layers: list[str] = _mediation_option(
         [],
         "Mediation: a layer or a span, 3 or 0-7 (default: each, thirds, all); repeatable.",
         "Layers (empty: each, thirds, all)",
@@ -396,7 +425,7 @@ class RunOptions(BaseSettings):
         "Where a local model runs: cpu (default), cuda, cuda:1.",
         "Device",
         pattern=r"^(cpu|cuda(:\d+)?)$",  # cuda:1
-        in_process_only=True,
+        read_by="process",
     )
     task_suite: str = _model_option(
         "", "A JSONL suite, or the name of a shipped one.", commands=ALL_COMMANDS
@@ -415,7 +444,7 @@ class RunOptions(BaseSettings):
         "Address of an OpenAI-compatible server, or of a proxy of a vendor.",
         "Server's address",
     )
-    role: Annotated[dict[str, str], NoDecode] = option(
+    role: dict[str, str] = option(
         "limits",
         {},
         "ROLE.OPTION=value, what a role's model or server is given: base_url, key_variable, price"
@@ -435,7 +464,7 @@ class RunOptions(BaseSettings):
         path="path",
         commands=RUN_ONLY,
     )
-    scorer: Annotated[list[str], NoDecode] = _measure_option(
+    scorer: list[str] = _measure_option(
         ["ablation"],
         "What to measure (default: ablation); repeatable.",
         "Scorers",
@@ -443,7 +472,7 @@ class RunOptions(BaseSettings):
         hint="Each measures one family of metrics; judge compares two runs that are named under"
         " Judge two runs.",
     )
-    mode: Annotated[list[str], NoDecode] = _measure_option(
+    mode: list[str] = _measure_option(
         ["remove"],
         "remove (default), truncate, corrupt, paraphrase, filler; repeatable.",
         "Modes",
@@ -496,9 +525,7 @@ class RunOptions(BaseSettings):
         ge=0,
         le=2,
         allow_inf_nan=False,
-        validation_alias=AliasChoices(
-            "temperature", "COTLAB_TEMPERATURE", "FAITHCHECK_TEMPERATURE"
-        ),
+        variables=("FAITHCHECK_TEMPERATURE",),
     )
     seed: int = _sampling_option(42, "Seed of every draw (default 42).", "Seed", ge=0)
     repeats: int = _measure_option(
@@ -568,7 +595,7 @@ class RunOptions(BaseSettings):
     paraphraser: str = _sampling_option(
         "rules", "Who rewords questions: rules (default), subject, provider/model.", "Paraphraser"
     )
-    judge: Annotated[list[str], NoDecode] = _judge_option(
+    judge: list[str] = _judge_option(
         [DEFAULT_JUDGE],
         "Who compares two responses: provider/model (anthropic/claude-opus-4-1); repeatable.",
         "Judges",
@@ -614,6 +641,7 @@ class RunOptions(BaseSettings):
         "Run a model without a known price",
         commands=ALL_COMMANDS,
         hint="Its spend is then unknown, and the cap does not hold.",
+        read_by="servers",
     )
     redact_prompts: bool = _gate_option(
         False,
@@ -635,11 +663,11 @@ class RunOptions(BaseSettings):
             " model is asked.",
         )
     )
-    set: Annotated[dict[str, str], NoDecode] = _sampling_option(
+    set: dict[str, str] = _sampling_option(
         {},
         "SCORER.OPTION=value, what a scorer can be told beyond these flags; repeatable.",
         "Other options (scorer.option=value)",
     )
-    tag: Annotated[dict[str, str], NoDecode] = _gate_option(
+    tag: dict[str, str] = _gate_option(
         {}, "key=value, kept with the run; repeatable.", "Tags (key=value, key=value)"
     )

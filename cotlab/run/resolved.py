@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Scorer
@@ -26,25 +25,24 @@ from cotlab.core.types import (
     ScorerSpec,
     Suite,
 )
-from cotlab.metrics.composite.scorer import (
+from cotlab.metrics.composite import (
     COMPONENTS_BY_PROFILE,
     COMPONENTS_CHEAP_FIRST,
     OFFLINE_PROFILE,
     SCORER_BY_COMPONENT,
 )
-from cotlab.metrics.critic.votes import CRITIC_ROLE
-from cotlab.metrics.judge.scorer import JUDGE_ROLE as JUDGE
-from cotlab.metrics.judge.scorer import judge_role
+from cotlab.metrics.judge import JUDGE_ROLE as JUDGE
+from cotlab.metrics.judge import judge_role
 from cotlab.metrics.process_reward import PROVIDER as REWARD_PROVIDER
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
+from cotlab.metrics.votes import CRITIC_ROLE
 from cotlab.providers.capabilities import provider_info
-from cotlab.providers.keys import check_server, check_variable_name, key_read_from
+from cotlab.providers.keys import check_server, key_read_from
 from cotlab.run.config import RunConfig, run_fields
 from cotlab.run.options import DEFAULT_JUDGE, SubjectOptions, VerifierOptions
 from cotlab.run.secrets import load_key
 from cotlab.run.transport.budget import (
     FREE_PRICE,
-    MAX_PRICE_USD,
     Price,
     context_window,
     price_of,
@@ -77,8 +75,6 @@ _CRITIC_SCORERS = ("critic", "rubric")
 CHAIN_TOKENS_IN_PROCESS, CHAIN_TOKENS_REMOTE = 512, 2_048
 """Default limit of the output tokens of a chain; remote models write longer ones."""
 SHIPPED_ROLES = ("subject", JUDGE, "verifier", "paraphraser", "embedder")
-_FURTHER_JUDGE_PATTERN = re.compile(rf"{JUDGE}_[2-9]\d*")
-"""Role of a judge after the first: judge_2."""
 _FOLDER_PREFIXES = tuple(f"{provider}:" for provider in FOLDER_VERIFIERS)
 _MODEL_EXAMPLES = {
     "verifier": "nli:FOLDER, prm:FOLDER or anthropic/claude-opus-4-1",
@@ -190,21 +186,14 @@ class ResolvedRun:
         ConfigError
             If a role is given something that names no model.
         """
-        subject = self.subject
-        roles = self.roles
-        self._require_reward_model()
-        judges = self._judge_models if JUDGE in roles else {}
-        self._check_critic()
-        models = {
-            self._model_role(role): self._role_model(role, subject)
-            for role in roles
-            if role != JUDGE
-        } | judges
-        if self._only_judges:
-            subject = judges[JUDGE]
+        self._check_verifier()
+        judges = dict.fromkeys(ref for role, ref in self.listed_models if _is_judge(role))
+        if JUDGE in self.roles and not judges:
+            raise ConfigError(f"The scorer judge needs a judge: --judge {DEFAULT_JUDGE}")
         return {
-            "subject": subject,
-            **{role: ref for role, ref in models.items() if ref is not None},
+            "subject": next(iter(judges)) if self._only_judges else self.subject,
+            **{self._model_role(role): ref for role, ref in self._role_models.items()},
+            **{judge_role(index): ref for index, ref in enumerate(judges)},
         }
 
     @cached_property
@@ -213,15 +202,21 @@ class ResolvedRun:
 
         A role that the subject plays is left out; a judge that is named twice stands there twice.
         """
-        subject = self.subject
-        listed = [] if self._only_judges else [("subject", subject)]
-        for role in self.roles:
-            if role == JUDGE:
-                listed += self._listed_judges
-            elif not self.is_played_by_subject(role):
-                ref = self._role_model(role, subject)
-                listed += [(role, ref)] if ref is not None else []
-        return listed
+        judges = [(judge_role(i), text) for i, text in enumerate(self.config.judge)]
+        return [
+            *([] if self._only_judges else [("subject", self.subject)]),
+            *(pair for pair in self._role_models.items() if not self.is_played_by_subject(pair[0])),
+            *(
+                (role, self._require_model(role, text))
+                for role, text in (judges if JUDGE in self.roles else ())
+            ),
+        ]
+
+    @cached_property
+    def _role_models(self) -> dict[str, ModelRef]:
+        """Return the model of each role of the scorers that is filled, judges aside."""
+        models = {role: self._role_model(role) for role in self.roles if role != JUDGE}
+        return {role: ref for role, ref in models.items() if ref is not None}
 
     @cached_property
     def roles(self) -> list[str]:
@@ -248,25 +243,32 @@ class ResolvedRun:
         )
         return text.removeprefix(CRITIC_PREFIX) if role == "verifier" else text
 
-    def _check_critic(self) -> None:
-        """Raise where a scorer has no critic, or the critic cannot be asked.
+    def _check_verifier(self) -> None:
+        """Raise where a scorer has no verifier of its kind, or a critic cannot be asked.
 
         An even number of votes could tie.
         """
+        verifier, names = self.config.verifier, [scorer.name for scorer in self.scorers]
         votes = self.config.of_role("verifier").votes
         if votes % 2 == 0:
             raise ConfigError(f"--role verifier.votes={votes}: give an odd number.")
-        is_critic = self.config.verifier.startswith(CRITIC_PREFIX)
-        scorer = next((s.name for s in self.scorers if s.name in _CRITIC_SCORERS), None)
-        if scorer is not None and not is_critic:
+        is_critic = verifier.startswith(CRITIC_PREFIX)
+        if not is_critic and (scorers := [name for name in names if name in _CRITIC_SCORERS]):
             raise ConfigError(
-                f"The scorer {scorer} needs a critic: --verifier {CRITIC_PREFIX}{DEFAULT_JUDGE}"
+                f"The scorer {scorers[0]} needs a critic: --verifier {CRITIC_PREFIX}{DEFAULT_JUDGE}"
             )
         text = self._model_text("verifier")
         if is_critic and (text == "none" or text.startswith("nli/")):
             raise ConfigError(
-                f"--verifier {self.config.verifier}: a critic writes text, so it is"
+                f"--verifier {verifier}: a critic writes text, so it is"
                 f" {CRITIC_PREFIX}subject or like {CRITIC_PREFIX}{DEFAULT_JUDGE}."
+            )
+        if "process_reward" in names and not verifier.startswith(
+            (f"{REWARD_PROVIDER}:", f"{REWARD_PROVIDER}/")
+        ):
+            raise ConfigError(
+                "The scorer process_reward needs a process reward model: --verifier prm:FOLDER, or"
+                " --verifier prm:prm-a, which ships with cotlab."
             )
 
     @cached_property
@@ -366,24 +368,7 @@ class ResolvedRun:
             return scorer.roles
         return tuple(role for role in scorer.roles if role in ("symbolic", "verifier"))
 
-    @cached_property
-    def _judge_models(self) -> dict[str, ModelRef]:
-        """Return the judges by role: judge, judge_2 and so on."""
-        refs = list(dict.fromkeys(ref for _, ref in self._listed_judges))
-        if not refs:
-            raise ConfigError(f"The scorer judge needs a judge: --judge {DEFAULT_JUDGE}")
-        return {judge_role(index): ref for index, ref in enumerate(refs)}
-
-    @cached_property
-    def _listed_judges(self) -> list[tuple[str, ModelRef]]:
-        """Return role and model of each judge in the order of ``--judge``, the same ones too."""
-        roles = [judge_role(index) for index in range(len(self.config.judge))]
-        return [
-            (role, self._require_model(role, model_text))
-            for role, model_text in zip(roles, self.config.judge, strict=True)
-        ]
-
-    def _role_model(self, role: str, subject: ModelRef) -> ModelRef | None:
+    def _role_model(self, role: str) -> ModelRef | None:
         if role == "symbolic":
             return SYMBOLIC_VERIFIER
         model_text = self._model_text(role)
@@ -402,20 +387,10 @@ class ResolvedRun:
                     f"--role {role}.base_url: the {role} is the subject, whose address is"
                     " --base-url."
                 )
-            return subject
+            return self.subject
         if role == "embedder" and model_text and self._parse_model(role, model_text) is None:
             return ModelRef("embedder", model_text)
         return self._require_model(role, model_text)
-
-    def _require_reward_model(self) -> None:
-        """Raise ConfigError where the scorer process_reward has no process reward model."""
-        if REWARD_PROVIDER not in self.config.verifier.replace("/", ":").split(":")[:1] and any(
-            scorer.name == "process_reward" for scorer in self.scorers
-        ):
-            raise ConfigError(
-                "The scorer process_reward needs a process reward model: --verifier prm:FOLDER, or"
-                " --verifier prm:prm-a, which ships with cotlab."
-            )
 
     def _parse_model(self, role: str, model_text: str) -> ModelRef | None:
         """Return the model that ``provider/model`` names, at its role's address; None without one.
@@ -467,7 +442,7 @@ class ResolvedRun:
             if _address(role_ref) == _address(ref)
         ]
         if not servers:
-            return RoleServer(address_file=self.config.base_url_file)
+            return RoleServer(address_file=self.config.file_of("base_url"))
         for server in servers[1:]:
             if (server.key_variable, server.price) != (servers[0].key_variable, servers[0].price):
                 raise ConfigError(
@@ -478,19 +453,14 @@ class ResolvedRun:
         return servers[0]
 
     def check_role_options(self) -> None:
-        """Raise where an option names a role that no run has, or a value that is none."""
+        """Raise where an option names a role that no run has."""
         known_roles = (
             *SHIPPED_ROLES,
             *(option_of_role(role) for scorer in self.scorers for role in scorer.roles),
         )
         for role in dict.fromkeys(entry.partition(".")[0] for entry in self.config.role):
-            if role not in known_roles and not _FURTHER_JUDGE_PATTERN.fullmatch(role):
+            if role not in known_roles and not _is_judge(role):
                 raise UnknownName("role in --role", role, tuple(dict.fromkeys(known_roles)))
-            options = self.config.of_role(role)
-            if options.key_variable is not None:
-                check_variable_name(options.key_variable, f"--role {role}.key_variable")
-            if options.price is not None:
-                _parse_price(options.price, role)
 
     def _role_server(self, role: str, ref: ModelRef) -> RoleServer:
         config, options, is_subject = self.config, self.config.of_role(role), role == "subject"
@@ -500,11 +470,11 @@ class ResolvedRun:
         return RoleServer(
             "" if is_subject else role,
             variable,
-            config.role_file(f"{role}.base_url")
+            config.file_of(f"role.{role}.base_url")
             if self._base_url_of(role)
-            else config.base_url_file,
-            config.role_file(f"{role}.key_variable"),
-            _parse_price(options.price, role) if options.price else None,
+            else config.file_of("base_url"),
+            config.file_of(f"role.{role}.key_variable"),
+            options.model_price,
         )
 
     def _has_provider_key(self, ref: ModelRef) -> bool:
@@ -684,21 +654,13 @@ def option_of_role(role: str) -> str:
     return "verifier" if role == CRITIC_ROLE else role
 
 
+def _is_judge(role: str) -> bool:
+    """Return whether a role is judge, judge_2 and so on."""
+    return re.fullmatch(rf"{JUDGE}(_[2-9]\d*)?", role) is not None
+
+
 def _address(ref: ModelRef) -> tuple[str, str, str | None]:
     return ref.provider, ref.name, ref.base_url
-
-
-def _parse_price(text: str, role: str) -> Price:
-    try:
-        price_in, price_out = (Decimal(part.strip()) for part in text.split("/"))
-    except (ValueError, InvalidOperation):
-        price_in = price_out = Decimal(-1)
-    if not all(n.is_finite() and 0 <= n <= MAX_PRICE_USD for n in (price_in, price_out)):
-        raise ConfigError(
-            f"--role {role}.price={text}: write {role}.price=INPUT/OUTPUT in dollars a million"
-            " tokens, like 0.5/1.5."
-        )
-    return Price(price_in, price_out, source="--role")
 
 
 def _read_table(file: Path, option: str) -> dict[str, dict[str, Any]]:
@@ -729,15 +691,10 @@ def _parse_option(default: Any, text: str, name: str) -> Any:
     if isinstance(default, str) or default is None:
         return text
     try:
-        if isinstance(default, bool):
-            return {"true": True, "false": False}[text.strip().lower()]
-        number = type(default)(text)
-        if math.isfinite(number):
-            return number
-    except (KeyError, ValueError, OverflowError):
-        pass
-    type_text = {bool: "true or false", int: "a whole number", float: "a number"}[type(default)]
-    raise ConfigError(f"--set {name}={text}: {name} is {type_text}.")
+        adapter = TypeAdapter(type(default), config=ConfigDict(allow_inf_nan=False))
+        return adapter.validate_strings(text.strip())
+    except ValidationError as error:
+        raise ConfigError(f"--set {name}={text}: {error.errors()[0]['msg']}.") from error
 
 
 def resolve(run: RunConfig | ResolvedRun) -> ResolvedRun:

@@ -15,6 +15,7 @@ from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
+from cotlab.metrics.asked_answers import program_of
 from cotlab.run.plan import params_digest, params_of
 from cotlab.run.resolved import ResolvedRun
 from cotlab.run.server_check import CheckedRun, check_servers, count_check_requests
@@ -245,7 +246,7 @@ class Run:
             remaining_items = [item for item in ordered_items if item.id not in done_ids]
             if self._redact:
                 progress.asked_again += sum(
-                    dispatcher.was_started(scorer(item, params, donor_ring))
+                    dispatcher.was_started(program_of(scorer, item, params, donor_ring))
                     for item in remaining_items
                 )
             item_jobs += [(scorer, spec, params, params_id, item) for item in remaining_items]
@@ -256,7 +257,7 @@ class Run:
             scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item
         ) -> None:
             try:
-                scores = await drive(scorer(item, params, donor_ring), dispatcher)
+                scores = await drive(program_of(scorer, item, params, donor_ring), dispatcher)
             finally:
                 item_slots.release()
             self._ended_items.append(EndedItem(spec.name, spec.version, params_id, item.id, scores))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.stats.intervals import Interval, checked_level, no_interval, too_few, wilson
-
-CountTable = Sequence[Sequence[int]]
+from cotlab.stats.resample import Floats, GroupResamples, percentile_interval
 
 
 def cohen_kappa(
@@ -42,67 +42,37 @@ def cohen_kappa(
     Cohen (1960), Educ. Psych. Meas. 20:37; Fleiss, Cohen and Everitt (1969), Psych. Bull. 72:323
     (variance); statsmodels ``inter_rater.cohens_kappa``. R: psych::cohen.kappa(table).
     """
-    return cohen_kappa_table(agreement_table(first, second), level=level)
-
-
-def cohen_kappa_table(table: CountTable, *, level: float = 0.95) -> Interval:
-    """Return Cohen's kappa from a square table of counts.
-
-    Parameters
-    ----------
-    table : sequence of rows (n_labels, n_labels) of int, at least 0
-        Rows are labels of the first rater, columns those of the second, in one order.
-    level : float in (0, 1)
-
-    Returns
-    -------
-    Interval
-        As ``cohen_kappa``.
-
-    Raises
-    ------
-    ValueError
-        If the table is not square, or a count is negative or not whole.
-    """
     from scipy.stats import norm
     from statsmodels.stats.inter_rater import cohens_kappa
 
     checked_level(level)
-    counts = _checked_counts(table)
+    counts = np.array(agreement_table(first, second))
     n = int(counts.sum())
     if n == 0:
         return no_interval(None, 0, "no item was rated by both", level=level)
     constant_raters = [
-        rater
-        for rater, label_counts in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0)))
-        if (label_counts > 0).sum() == 1
+        rater for rater, labels in (("first", first), ("second", second)) if len(set(labels)) == 1
     ]
     if constant_raters:
-        rater_text = (
-            "both raters give"
-            if len(constant_raters) == 2
-            else f"the {constant_raters[0]} rater gives"
+        who = f"the {constant_raters[0]} rater gives"
+        reason = (
+            f"{'both raters give' if len(constant_raters) == 2 else who} one label to all {n}"
+            " items: kappa cannot tell that from chance"
         )
-        return no_interval(
-            None,
-            n,
-            f"{rater_text} one label to all {n} items: kappa cannot tell that from chance",
-            level=level,
-        )
+        return no_interval(None, n, reason, level=level)
     result = cohens_kappa(counts)
     point = min(1.0, max(-1.0, float(result.kappa)))
-    reason = too_few(n, "items") or (
+    no_bounds = too_few(n, "items") or (
         "the agreement is perfect: its variance is 0" if counts.trace() == n else None
     )
-    if reason is None and not float(result.var_kappa) > 0:
-        reason = "the large-sample variance is 0"
-    if reason:
-        return no_interval(point, n, reason, level=level)
+    if no_bounds is None and not float(result.var_kappa) > 0:
+        no_bounds = "the large-sample variance is 0"
+    if no_bounds:
+        return no_interval(point, n, no_bounds, level=level)
     half_width = float(norm.ppf((1 + level) / 2) * result.std_kappa)
     lo, hi = max(-1.0, point - half_width), min(1.0, point + half_width)
-    return Interval(
-        point, min(lo, point), max(hi, point), n, "Cohen's kappa, large-sample variance", level
-    )
+    method = "Cohen's kappa, large-sample variance"
+    return Interval(point, min(lo, point), max(hi, point), n, method, level)
 
 
 def percent_agreement(
@@ -131,32 +101,10 @@ def percent_agreement(
     ----------
     Wilson (1927), JASA 22:209.
     """
-    return percent_agreement_table(agreement_table(first, second), level=level)
-
-
-def percent_agreement_table(table: CountTable, *, level: float = 0.95) -> Interval:
-    """Return the share of agreement from a square table of counts.
-
-    Parameters
-    ----------
-    table : sequence of rows (n_labels, n_labels) of int, at least 0
-    level : float in (0, 1)
-
-    Returns
-    -------
-    Interval
-        As ``percent_agreement``.
-
-    Raises
-    ------
-    ValueError
-        If the table is not square, or a count is negative or not whole.
-    """
-    counts = _checked_counts(table)
-    n = int(counts.sum())
-    if n == 0:
+    counts = np.array(agreement_table(first, second))
+    if not counts.size:
         return no_interval(None, 0, "no item was rated by both", level=level)
-    return wilson(int(counts.trace()), n, level=level)
+    return wilson(int(counts.trace()), int(counts.sum()), level=level)
 
 
 def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[list[int]]:
@@ -184,23 +132,6 @@ def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> li
     for first_label, second_label in zip(first, second, strict=True):
         counts[index_by_label[first_label]][index_by_label[second_label]] += 1
     return counts
-
-
-def _checked_counts(table: CountTable) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    if not all(len(row) == len(table) for row in table):
-        raise ValueError(
-            "a table of agreement is square: the same labels for both raters, in the same order"
-        )
-    counts = np.asarray(table, dtype=float).reshape(len(table), len(table))
-    if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
-        raise ValueError("counts are whole and at least 0")
-    return counts
-
-
-N_RESAMPLES = 1000
-MAX_UNDEFINED_SHARE = 0.05
-"""Share of resamples without a value, one label alone in them, from which on there is no interval.
-"""
 
 
 def nominal_alpha(
@@ -231,9 +162,8 @@ def nominal_alpha(
         disagree systematically. ``n`` counts the items with two labels or more; items with one
         label say nothing about agreement, and ``note`` counts them. Undefined (with the reason)
         without such items and where only one label occurs: agreement cannot be told from chance
-        then. No bounds below five items, where every item is agreed on (no resample shows a
-        disagreement), and where more than ``MAX_UNDEFINED_SHARE`` of the resamples have no value;
-        fewer are left out, and ``note`` counts them.
+        then. No bounds where ``percentile_interval`` has none, and where every item is agreed on
+        (no resample shows a disagreement).
 
     References
     ----------
@@ -268,43 +198,20 @@ def nominal_alpha(
         [[item.count(label) for label in labels] for item in rated_items], dtype=np.int64
     )
     point = _krippendorff_alpha(counts)
-    reason = too_few(n, "items") or (
-        "every item is agreed on: a resample has no spread to show" if point == 1.0 else None
-    )
-    if reason:
-        return no_interval(point, n, reason, level=level, note=note)
-    # items, or groups of items, with equal sums are drawn together
     sums = _alpha_sums(counts, rated_groups)
-    distinct_sums, n_repeats = _distinct_rows(sums)
-    alphas = _resampled_alphas(
-        distinct_sums, np.random.default_rng(seed).multinomial(n, n_repeats / n, size=N_RESAMPLES)
+    sums = sums[np.lexsort(sums.T)]  # in whichever order the items come
+    alphas = GroupResamples(n, seed).values(lambda weights: _alphas(weights @ sums))
+    agreed = "every item is agreed on: a resample has no spread to show" if point == 1.0 else None
+    interval = percentile_interval(
+        np.append(point, alphas[1:]),
+        n,
+        level=level,
+        refusal=too_few(n, "items") or agreed,
+        over="items",
+        undefined="hold one label alone",
     )
-    n_undefined = N_RESAMPLES - len(alphas)
-    if n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
-        return no_interval(
-            point,
-            n,
-            f"{n_undefined} of {N_RESAMPLES} resamples hold one label alone",
-            level=level,
-            note=note,
-        )
-    lo, hi = (float(bound) for bound in np.quantile(alphas, [(1 - level) / 2, (1 + level) / 2]))
-    notes = [
-        *([note] if note else []),
-        *(
-            [f"{n_undefined} of {N_RESAMPLES} resamples hold one label alone"]
-            if n_undefined
-            else []
-        ),
-    ]
-    method = f"bootstrap (percentile, {N_RESAMPLES} resamples)"
-    if not lo <= point <= hi:
-        lo, hi, method = (
-            min(lo, point),
-            max(hi, point),
-            "bootstrap (percentile, widened to its point)",
-        )
-    return Interval(point, lo, hi, n, method, level, note="; ".join(notes) or None)
+    notes = [text for text in (note, interval.note) if text]
+    return replace(interval, note="; ".join(notes) or None)
 
 
 def _krippendorff_alpha(counts: NDArray[np.int64]) -> float:
@@ -337,43 +244,16 @@ def _alpha_sums(counts: NDArray[np.int64], groups: Sequence[Hashable]) -> NDArra
     return sums
 
 
-def _distinct_rows(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the distinct rows in ascending order, and how often each occurs.
+def _alphas(totals: Floats) -> Floats:
+    """Return alpha of each row of sums as ``_alpha_sums`` has them; NaN of one label alone.
 
-    As ``np.unique`` over rows, which compares whole rows and takes ten times as long.
-    """
-    ordered = rows[np.lexsort(rows.T[::-1])]
-    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
-    starts = np.flatnonzero(is_new)
-    return ordered[starts], np.diff(starts, append=len(rows))
-
-
-def _resampled_alphas(
-    distinct_sums: NDArray[np.float64], draw_counts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return alpha of each resample in which more than one label occurs.
-
-    Parameters
-    ----------
-    distinct_sums : ndarray (n_kinds, n_labels + 1)
-        ``_alpha_sums``, each distinct row once.
-    draw_counts : ndarray (n_resamples, n_kinds) of int
-        How often each kind of row was drawn.
-
-    Notes
-    -----
     Krippendorff (2011), section C: alpha = 1 - (N - 1) (N - sum o_cc) / (N^2 - sum n_c^2), where
     o_cc sums n (n - 1) / (m - 1) over the items, m the ratings of one. The coincidences of a
     resample are sums over its items, so all resamples are computed at once.
     """
-    totals = draw_counts @ distinct_sums
     label_totals, observed_agreement = totals[:, :-1], totals[:, -1]
-    n_ratings = label_totals.sum(axis=1)
-    expected_disagreement = n_ratings**2 - (label_totals**2).sum(axis=1)
-    is_defined = (label_totals > 0).sum(axis=1) > 1
-    return np.asarray(
-        1
-        - (n_ratings[is_defined] - 1)
-        * (n_ratings[is_defined] - observed_agreement[is_defined])
-        / expected_disagreement[is_defined]
-    )
+    n = label_totals.sum(axis=1)
+    expected_disagreement = n**2 - (label_totals**2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        alphas = 1 - (n - 1) * (n - observed_agreement) / expected_disagreement
+    return np.where((label_totals > 0).sum(axis=1) > 1, alphas, np.nan)

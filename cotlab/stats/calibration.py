@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.stats.intervals import Interval, checked_level, wilson
+from cotlab.stats.intervals import TAILS, Interval, wilson
+from cotlab.stats.resample import row_blocks
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -16,7 +18,7 @@ MAX_BINS, MIN_PREDICTIONS_PER_BIN = 10, 10
 MIN_PROBABILITY = 1e-6
 """Distance from 0 and 1 to which the log loss clips; a certain error costs 13.8 nats."""
 N_DRAWS = 1000
-_BLOCK_CELLS = 4_000_000
+"""Forecasts that ``perfect_band`` draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +64,6 @@ def brier(predicted: ArrayLike, target: ArrayLike) -> float:
     return float(np.mean((p - y) ** 2))
 
 
-def log_loss(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Return the mean negative log-likelihood of outcomes.
-
-    Parameters
-    ----------
-    predicted : array (n,), [0, 1]
-        Probabilities, clipped to ``MIN_PROBABILITY`` from 0 and 1; n at least 1.
-    target : array (n,) of bool, 0 or 1
-
-    Returns
-    -------
-    float
-        In nats, at least 0, lower is better.
-
-    Raises
-    ------
-    ValueError
-        As ``brier``.
-
-    References
-    ----------
-    Good (1952), JRSS B 14:107; sklearn.metrics.log_loss.
-    """
-    p, y = checked_predictions(predicted, target)
-    return float(np.mean(log_losses(p, y)))
-
-
 def auroc(scores: ArrayLike, target: ArrayLike) -> float | None:
     """Return the probability that a positive scores above a negative, ties counting half.
 
@@ -115,6 +90,30 @@ def auroc(scores: ArrayLike, target: ArrayLike) -> float | None:
 
     s, y = checked_predictions(scores, target, is_probability=False)
     return None if y.min() == y.max() else float(roc_auc_score(y, s))
+
+
+def weighted_auroc(scores: Floats, is_positive: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+    """Return ``auroc`` as a function of the rows' weights; the scores are sorted only once.
+
+    Pairs are counted whole and in halves, without rounding.
+    """
+    negatives, positives = np.flatnonzero(~is_positive), np.flatnonzero(is_positive)
+    negatives = negatives[np.argsort(scores[negatives], kind="stable")]
+    n_below, n_not_above = (
+        np.searchsorted(scores[negatives], scores[positives], side) for side in ("left", "right")
+    )
+
+    def measure(weights: Floats) -> Floats:
+        below = np.zeros((len(weights), len(negatives) + 1))
+        np.cumsum(weights.take(negatives, axis=1), axis=1, out=below[:, 1:])
+        positive = weights.take(positives, axis=1)
+        ranked = below.take(n_below, axis=1) + below.take(n_not_above, axis=1)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(
+                (ranked * positive).sum(axis=1) / 2 / (positive.sum(axis=1) * below[:, -1])
+            )
+
+    return measure
 
 
 def bin_count(n: int) -> int:
@@ -152,7 +151,7 @@ def equal_mass_bins(predicted: ArrayLike, n_bins: int) -> Integers:
     return np.asarray(np.unique(bin_index, return_inverse=True)[1][value_index], dtype=np.int64)
 
 
-def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> float:
+def ece(predicted: ArrayLike, target: ArrayLike) -> float:
     """Return the expected calibration error over bins of equal mass.
 
     It is the mean distance of the observed rate and the mean prediction of a bin, weighted by
@@ -162,8 +161,6 @@ def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> 
     ----------
     predicted : array (n,), [0, 1]
     target : array (n,) of bool, 0 or 1
-    bins : int, optional
-        By default ``bin_count(n)``.
 
     Returns
     -------
@@ -181,18 +178,11 @@ def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> 
     workshops.
     """
     p, y = checked_predictions(predicted, target)
-    bin_index = equal_mass_bins(p, bins or bin_count(len(p)))
+    bin_index = equal_mass_bins(p, bin_count(len(p)))
     return float(np.abs(np.bincount(bin_index, p - y)).sum() / len(p))
 
 
-def perfect_band(
-    predicted: ArrayLike,
-    *,
-    seed: int,
-    bins: int | None = None,
-    level: float = 0.95,
-    draws: int = N_DRAWS,
-) -> tuple[float, float]:
+def perfect_band(predicted: ArrayLike, *, seed: int) -> tuple[float, float]:
     """Return the range of the ECE of a perfectly calibrated forecaster.
 
     Targets are drawn from the predictions themselves, independently, and the ECE is computed for
@@ -202,11 +192,6 @@ def perfect_band(
     ----------
     predicted : array (n,), [0, 1]
     seed : int
-    bins : int, optional
-        By default ``bin_count(n)``.
-    level : float in (0, 1)
-        Share of the draws that lies inside the range.
-    draws : int, at least 1
 
     Returns
     -------
@@ -222,38 +207,31 @@ def perfect_band(
     ----------
     Bröcker and Smith (2007), Weather and Forecasting 22:651 (consistency resampling).
     """
-    checked_level(level)
     p = np.asarray(predicted, dtype=float)
     checked_predictions(p, np.zeros(len(p)))
-    bin_index = equal_mass_bins(p, bins or bin_count(len(p)))
+    bin_index = equal_mass_bins(p, bin_count(len(p)))
     is_in_bin = np.eye(int(bin_index.max()) + 1)[bin_index]
-    rng, block_size = np.random.default_rng(seed), max(1, _BLOCK_CELLS // len(p))
+    rng = np.random.default_rng(seed)
     simulated_eces = np.concatenate(
         [
-            np.abs(
-                ((rng.random((min(block_size, draws - start), len(p))) < p) - p) @ is_in_bin
-            ).sum(axis=1)
+            np.abs(((rng.random((block.stop - block.start, len(p))) < p) - p) @ is_in_bin).sum(
+                axis=1
+            )
             / len(p)
-            for start in range(0, draws, block_size)
+            for block in row_blocks(N_DRAWS, len(p))
         ]
     )
-    lo, hi = np.quantile(simulated_eces, [(1 - level) / 2, (1 + level) / 2])
+    lo, hi = np.quantile(simulated_eces, TAILS)
     return float(lo), float(hi)
 
 
-def reliability_bins(
-    predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None, level: float = 0.95
-) -> tuple[Bin, ...]:
+def reliability_bins(predicted: ArrayLike, target: ArrayLike) -> tuple[Bin, ...]:
     """Return the points of a reliability diagram.
 
     Parameters
     ----------
     predicted : array (n,), [0, 1]
     target : array (n,) of bool, 0 or 1
-    bins : int, optional
-        By default ``bin_count(n)``; see ``equal_mass_bins`` for how they are cut.
-    level : float in (0, 1)
-        Of Wilson's interval of each bin.
 
     Returns
     -------
@@ -270,10 +248,10 @@ def reliability_bins(
     Bröcker and Smith (2007), Weather and Forecasting 22:651.
     """
     p, y = checked_predictions(predicted, target)
-    bin_index = equal_mass_bins(p, bins or bin_count(len(p)))
+    bin_index = equal_mass_bins(p, bin_count(len(p)))
     bin_masks = [bin_index == k for k in range(int(bin_index.max()) + 1)]
     observed_shares = [
-        wilson(int(y[bin_mask].sum()), int(bin_mask.sum()), level=level) for bin_mask in bin_masks
+        wilson(int(y[bin_mask].sum()), int(bin_mask.sum())) for bin_mask in bin_masks
     ]
     return tuple(
         Bin(

@@ -14,14 +14,13 @@ MIN_PAIRS = 5
 """Fewest pairs of a rank correlation: of four pairs, one order in 24 is perfect by chance."""
 
 
-def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
+def spearman(first: Sequence[float], second: Sequence[float]) -> Interval:
     """Return Spearman's rho of pairs, with an interval by Fisher's z.
 
     Parameters
     ----------
     first, second : sequence of float, finite, of one length
         Ties, to ``TIE_DECIMALS`` decimals, share their mean rank.
-    level : float in (0, 1)
 
     Returns
     -------
@@ -49,18 +48,17 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
         [round(v, TIE_DECIMALS) for v in second],
     )
     if n < MIN_PAIRS:
-        return no_interval(None, n, f"fewer than {MIN_PAIRS} pairs", level=level)
+        return no_interval(None, n, f"fewer than {MIN_PAIRS} pairs")
     if len(set(first)) == 1 or len(set(second)) == 1:
-        return no_interval(None, n, "one of the two is constant", level=level)
+        return no_interval(None, n, "one of the two is constant")
     rho = min(1.0, max(-1.0, float(spearmanr(first, second).statistic)))
     if 1 - abs(rho) < 1e-12:
         return no_interval(
             math.copysign(1.0, rho),
             n,
             "the order is perfect, so Fisher's z has no interval",
-            level=level,
         )
-    half_width = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    half_width = float(norm.ppf(0.975)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
     z = math.atanh(rho)
     return Interval(
         rho,
@@ -68,7 +66,6 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
         math.tanh(z + half_width),
         n,
         "Fisher z, Bonett and Wright",
-        level,
     )
 
 
@@ -112,8 +109,6 @@ def at_equal(
     values: Sequence[float],
     covariate: Sequence[float],
     clusters: Sequence[Hashable] | None = None,
-    *,
-    level: float = 0.95,
 ) -> Interval:
     """Return the mean value that is expected where the covariate is 0.
 
@@ -126,7 +121,6 @@ def at_equal(
     clusters : sequence of str or int, optional
         Units of one cluster depend on each other: the interval is then robust to that, and ``n``
         counts clusters.
-    level : float in (0, 1)
 
     Returns
     -------
@@ -156,19 +150,17 @@ def at_equal(
             None,
             n,
             f"fewer than {MIN_UNITS} {'clusters' if clusters is not None else 'values'}",
-            level=level,
         )
     min_covariate, max_covariate = min(covariate), max(covariate)
     if min_covariate == max_covariate:
-        return no_interval(None, n, "the covariate is constant", level=level)
+        return no_interval(None, n, "the covariate is constant")
     if min_covariate > 0 or max_covariate < 0:
-        return no_interval(None, n, "the covariate lies on one side of 0", level=level)
+        return no_interval(None, n, "the covariate lies on one side of 0")
     if max(values) - min(values) < 1e-12:
         return no_interval(
             math.fsum(values) / len(values),
             n,
             "all values are equal: they have no spread to show",
-            level=level,
         )
     import numpy as np
     import statsmodels.api as sm
@@ -190,10 +182,10 @@ def at_equal(
             use_t=True, **covariance_options
         )
         point = float(fitted_model.params[0])
-        lo, hi = map(float, fitted_model.conf_int(alpha=1 - level)[0])
+        lo, hi = map(float, fitted_model.conf_int()[0])
     method = "least squares at 0, " + ("HC3" if clusters is None else "clustered errors")
     if not math.isfinite(point):
-        return no_interval(None, n, "the values are too large for a line", level=level)
+        return no_interval(None, n, "the values are too large for a line")
     if not (math.isfinite(lo) and math.isfinite(hi)):
-        return no_interval(point, n, "one unit alone decides the line", level=level)
-    return Interval(point, min(lo, point), max(hi, point), n, method, level)
+        return no_interval(point, n, "one unit alone decides the line")
+    return Interval(point, min(lo, point), max(hi, point), n, method)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.shuffled_feature import ShuffledFeature, shuffled_counts
+from cotlab.stats.resample import row_blocks
 from cotlab.stats.shuffles import Shuffles
 
 Floats = NDArray[np.float64]
@@ -23,6 +23,8 @@ MAX_BINS, MIN_VALUES_PER_BIN = 10, 5
 """Most bins; values of the smaller sample per bin."""
 MAX_ROWS = 2000
 """Most rows of the joint test; of more, whole questions are drawn."""
+PSEUDOCOUNT = 0.5
+"""Added to the count of each bin in each sample."""
 _CONSTANT = "all values are"
 """Start of the reason of a feature that has one value only."""
 _TOLERANCE, _ROUNDING_DIGITS = 1e-9, 9
@@ -123,10 +125,11 @@ def feature_drift(
     scipy.stats.ks_2samp.
     """
     values = np.concatenate([np.asarray(reference, dtype=float), np.asarray(current, dtype=float)])
-    if len(values) != shuffles.n_rows:
-        raise ValueError(f"{len(values)} values, but shuffles of {shuffles.n_rows}")
+    n_rows = shuffles.is_current.shape[1]
+    if len(values) != n_rows:
+        raise ValueError(f"{len(values)} values, but shuffles of {n_rows}")
     is_defined = np.isfinite(values)
-    is_current = shuffles.memberships(slice(1))[0, is_defined]
+    is_current = shuffles.is_current[0, is_defined]
     distinct_values, ranks = np.unique(
         np.round(values[is_defined], _ROUNDING_DIGITS), return_inverse=True
     )
@@ -144,13 +147,13 @@ def feature_drift(
         )
     max_bins = max(2, min(bins, n_smaller_sample // MIN_VALUES_PER_BIN))
     n_up_to = np.cumsum(np.bincount(ranks))
-    blocks = [
-        ShuffledFeature(n_current_up_to, n_up_to).measure_drift(max_bins)
-        for n_current_up_to in shuffled_counts(shuffles, is_defined, ranks, len(distinct_values))
-    ]
-    forward_kl, backward_kl, ks_distances = (
-        np.concatenate([block[k] for block in blocks]) for k in range(3)
-    )
+    sorted_rows = np.flatnonzero(is_defined)[np.argsort(ranks, kind="stable")]
+    blocks = []
+    for rows in row_blocks(len(shuffles.is_current), len(sorted_rows)):
+        is_current_sorted = shuffles.is_current[rows][:, sorted_rows]
+        n_current_up_to = np.cumsum(is_current_sorted, axis=1, dtype=np.int64)
+        blocks.append(_distances(n_current_up_to[:, n_up_to - 1], n_up_to, max_bins))
+    forward_kl, backward_kl, ks_distances, n_bins = map(np.concatenate, zip(*blocks, strict=True))
     from scipy import stats
 
     with warnings.catch_warnings():
@@ -167,7 +170,47 @@ def feature_drift(
         scipy_p,
         _measure_against_null(forward_kl),
         _measure_against_null(backward_kl),
-        blocks[0][3],
+        int(n_bins[0]),
+    )
+
+
+def _distances(
+    current_up_to: NDArray[np.int64], n_up_to: NDArray[np.int64], max_bins: int
+) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """Return KL of current from reference and back, KS, and the bins of each membership.
+
+    ``n_up_to`` counts the values that are at most each distinct one, ``current_up_to`` (n_rows,
+    n_distinct) the current ones among them.
+    """
+    # a column of 0 in front: values below the smallest
+    current, both = (np.insert(counts, 0, 0, axis=-1) for counts in (current_up_to, n_up_to))
+    reference = both - current
+    n = reference[:, -1:]
+    distances = np.abs(current / np.maximum(1, current[:, -1:]) - reference / np.maximum(1, n))
+    quantiles = np.maximum(-(-n * np.arange(1, max_bins) // max_bins), 1)
+    edges = np.stack(
+        [np.searchsorted(up_to, wanted) for up_to, wanted in zip(reference, quantiles, strict=True)]
+    ).clip(max=len(both) - 1)
+    n_at_edge = np.take_along_axis(reference, edges, 1) - np.take_along_axis(
+        reference, edges - 1, 1
+    )
+    # a value that has a whole bin's share is a bin by itself
+    lower_edges = np.where(n_at_edge * max_bins >= n, edges - 1, edges)
+    ends = np.zeros_like(n), np.full_like(n, len(both) - 1)
+    edges = np.sort(np.concatenate([ends[0], edges, lower_edges, ends[1]], axis=1), axis=1)
+    is_bin = np.diff(edges, axis=1) > 0
+    n_bins = is_bin.sum(axis=1, keepdims=True)
+    reference_shares, current_shares = (
+        (np.diff(np.take_along_axis(up_to, edges, 1), axis=1) + PSEUDOCOUNT)
+        / (up_to[:, -1:] + PSEUDOCOUNT * n_bins)
+        for up_to in (reference, current)
+    )
+    log_ratio = np.where(is_bin, np.log(current_shares / reference_shares), 0.0)
+    return (
+        (current_shares * log_ratio).sum(axis=1),
+        -(reference_shares * log_ratio).sum(axis=1),
+        distances.max(axis=1),
+        n_bins[:, 0],
     )
 
 

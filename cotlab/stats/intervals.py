@@ -11,6 +11,8 @@ import numpy as np
 FEWEST = 5
 """Independent units that an interval by t, log-t, bootstrap or large samples needs; Wilson's and
 exact intervals need one."""
+TAILS = (0.025, 0.975)
+"""Quantiles at the bounds of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,16 @@ class Interval:
             )
 
 
+_QUANTILE_95 = 1.959963984540054
+"""The value of ``_normal_quantile(0.95)``: importing scipy takes as long as a small report."""
+
+
+def _normal_quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return -float(ndtri((1 - level) / 2))
+
+
 def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     """Return the Wilson score interval of a proportion.
 
@@ -77,15 +89,13 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     ----------
     Wilson (1927), JASA 22:209. Checked: statsmodels 0.15, 7 of 10 -> (0.39678, 0.89221).
     """
-    from scipy.special import ndtri
-
     if n < 1 or not 0 <= successes <= n or int(successes) != successes or int(n) != n:
         raise ValueError(
             f"wilson needs whole numbers, 0 <= successes <= n and n >= 1, got {successes} of {n}"
         )
     # as statsmodels computes it, to the last digit: importing that takes a second
     point = successes / n
-    quantile = -float(ndtri((1 - checked_level(level)) / 2))
+    quantile = _QUANTILE_95 if level == 0.95 else _normal_quantile(checked_level(level))
     denominator = 1 + quantile**2 / n
     centre = (point + quantile**2 / (2 * n)) / denominator
     spread = quantile * math.sqrt(point * (1 - point) / n + quantile**2 / (4 * n**2)) / denominator

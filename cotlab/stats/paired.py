@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interval, too_few
+from cotlab.stats.intervals import Interval, all_equal
 from cotlab.stats.resample import bootstrap_mean, cluster_bootstrap
 
 Floats = NDArray[np.float64]
@@ -103,7 +102,6 @@ def paired_bootstrap(
     clusters: Sequence[Hashable] | None = None,
     *,
     seed: int,
-    level: float = 0.95,
 ) -> Interval:
     """Return the mean difference of pairs, second minus first, with a bootstrap interval.
 
@@ -113,7 +111,6 @@ def paired_bootstrap(
     clusters : sequence of str or int, one a pair, or None
         Pairs of one cluster (the same prompt) are resampled together.
     seed : int
-    level : float in (0, 1)
 
     Returns
     -------
@@ -132,9 +129,9 @@ def paired_bootstrap(
     first_values, second_values = checked_pairs(first, second)
     differences = (second_values - first_values).tolist()
     interval = (
-        bootstrap_mean(differences, seed=seed, level=level)
+        bootstrap_mean(differences, seed=seed)
         if clusters is None
-        else cluster_bootstrap(differences, clusters, seed=seed, level=level)
+        else cluster_bootstrap(differences, clusters, seed=seed)
     )
     return (
         replace(interval, method=f"paired {interval.method}")
@@ -143,20 +140,18 @@ def paired_bootstrap(
     )
 
 
-def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
+def cohen_dz(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Return Cohen's d of pairs: the mean difference over the differences' standard deviation.
 
     Parameters
     ----------
     first, second : sequence of float, finite, of one length
-    level : float in (0, 1)
 
     Returns
     -------
-    Interval
-        Unitless; positive where the second is larger. Undefined below two pairs and where all
-        differences are equal; no bounds below five pairs. The bounds invert the noncentral t with
-        n - 1 degrees of freedom.
+    float or None
+        Unitless; positive where the second is larger. None below two pairs and where all
+        differences are equal.
 
     Raises
     ------
@@ -165,26 +160,12 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
 
     References
     ----------
-    Lakens (2013), Frontiers in Psychology 4:863 (d_z); Cumming and Finch (2001), Educ. Psych. Meas.
-    61:532 (the interval).
+    Lakens (2013), Frontiers in Psychology 4:863 (d_z).
     """
-    checked_level(level)
     differences = _differences(first, second)
-    n = len(differences)
-    if n < 2:
-        return no_interval(None, n, "fewer than two pairs have no spread", level=level)
-    no_spread_reason = all_equal(np.round(differences, 12).tolist())
-    if no_spread_reason:
-        return no_interval(None, n, no_spread_reason.replace("values", "differences"), level=level)
-    point = float(differences.mean() / differences.std(ddof=1))
-    reason = too_few(n, "pairs")
-    bounds = None if reason else _noncentral_bounds(point * math.sqrt(n), n - 1, level)
-    if bounds is None:
-        return no_interval(
-            point, n, reason or "the noncentral t has no bounds that can be computed", level=level
-        )
-    lo, hi = (bound / math.sqrt(n) for bound in bounds)
-    return Interval(point, min(lo, point), max(hi, point), n, "noncentral t", level)
+    if len(differences) < 2 or all_equal(np.round(differences, 12).tolist()):
+        return None
+    return float(differences.mean() / differences.std(ddof=1))
 
 
 def checked_pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Floats]:
@@ -205,25 +186,3 @@ def _differences(first: Sequence[float], second: Sequence[float]) -> Floats:
     first_values, second_values = checked_pairs(first, second)
     largest_value = max([1e-300, *np.abs(first_values), *np.abs(second_values)])
     return np.asarray(second_values / largest_value - first_values / largest_value)
-
-
-def _noncentral_bounds(t: float, df: int, level: float) -> tuple[float, float] | None:
-    """Return the noncentralities at which t has (1 - level) / 2 beyond it on either side."""
-    from scipy import optimize, stats
-
-    search_radius = 10 + 2 * abs(
-        t
-    )  # the bounds lie within a few standard errors, sqrt(1 + t² / 2 df), of t
-    bounds = []
-    for target in ((1 + level) / 2, (1 - level) / 2):
-        try:
-            bounds.append(
-                optimize.brentq(
-                    lambda d, target_p=target: stats.nct.cdf(t, df, d) - target_p,
-                    t - search_radius,
-                    t + search_radius,
-                )
-            )
-        except ValueError:  # no change of sign, or NaN from an extreme t
-            return None
-    return (float(bounds[0]), float(bounds[1])) if all(map(math.isfinite, bounds)) else None

@@ -6,73 +6,164 @@ one unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.stats.auroc_draws import ResampledChains
-from cotlab.stats.calibration import Floats, Integers, checked_predictions
-from cotlab.stats.group_bootstrap import (
-    ONE_CLASS_REASON,
-    GroupResamples,
-    Measures,
-    bootstrap_intervals,
-)
-from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.stats.calibration import Floats, Integers, checked_predictions, weighted_auroc
+from cotlab.stats.intervals import Interval, no_interval, too_few, wilson
+from cotlab.stats.resample import ONE_CLASS_REASON, GroupResamples, Measure, percentile_interval
 
 NO_MISTAKE = -1
 """The place of the first mistake in a chain without one, as ProcessBench writes it."""
-RANK_MEASURES = ("auroc", "average_precision", "tpr_at_1", "tpr_at_5")
-"""Measures of ``resampled_rank_intervals``."""
 FPR_BY_MEASURE: Mapping[str, float] = {"tpr_at_1": 0.01, "tpr_at_5": 0.05}
 """Largest false positive rate of a threshold, by measure."""
+RANK_MEASURES = ("auroc", "average_precision", *FPR_BY_MEASURE)
+"""Measures of a ranking: the AUROC, and those of ``ResampledChains.rank_intervals``."""
 
 
-def resampled_rank_intervals(
-    chains: ResampledChains,
-    scores: ArrayLike,
-    *,
-    level: float = 0.95,
-    names: Sequence[str] = RANK_MEASURES,
-) -> dict[str, Interval]:
-    """Return ranking measures of one of several scores of the same chains.
+@dataclass(frozen=True)
+class ResampledChains:
+    """The classes and questions of chains, whose scores are measured on the same resamples."""
+
+    is_positive: NDArray[np.bool_]
+    """Classes (n,)."""
+    groups: Sequence[Hashable]
+    """The question (n,) of each chain."""
+    seed: int
+    """Of the resamples of the questions."""
+
+    def __post_init__(self) -> None:
+        if len(self.groups) != len(self.is_positive):
+            raise ValueError(
+                f"one group for each row, got {len(self.groups)} for {len(self.is_positive)}"
+            )
+
+    @cached_property
+    def refusal(self) -> str | None:
+        """Why resampling says nothing of a class with very few questions; None where enough."""
+        positive = {
+            group for group, is_it in zip(self.groups, self.is_positive, strict=True) if is_it
+        }
+        negative = {
+            group for group, is_it in zip(self.groups, self.is_positive, strict=True) if not is_it
+        }
+        return too_few(len(positive), "questions to be found") or too_few(
+            len(negative), "other questions"
+        )
+
+    @cached_property
+    def _resamples(self) -> GroupResamples:
+        return GroupResamples.of(self.groups, seed=self.seed)
+
+    def aurocs(self, scores: ArrayLike) -> Floats:
+        """Return the AUROC of scores in all chains, then in each resample.
+
+        Parameters
+        ----------
+        scores : array (n,), finite
+            Higher points at the positive class.
+
+        Returns
+        -------
+        array (1 + RESAMPLES,)
+            The probability that a positive scores above a negative, ties counting half; NaN where a
+            resample holds one class.
+
+        Raises
+        ------
+        ValueError
+            If the lengths differ or are 0, or a score is not finite.
+
+        References
+        ----------
+        Hanley and McNeil (1982), Radiology 143:29.
+        """
+        s, _ = checked_predictions(scores, self.is_positive, is_probability=False)
+        return self._resamples.values(weighted_auroc(s, self.is_positive))
+
+    def interval(self, aurocs: Floats) -> Interval:
+        """Return the interval of an AUROC, from its values by ``aurocs``."""
+        return percentile_interval(aurocs, self._resamples.n, refusal=self.refusal)
+
+    def difference(self, first: Floats, second: Floats) -> Interval:
+        """Return the paired interval of the second AUROC minus the first, both by ``aurocs``."""
+        return percentile_interval(
+            second - first, self._resamples.n, paired=True, refusal=self.refusal
+        )
+
+    def rank_intervals(self, scores: ArrayLike) -> dict[str, Interval]:
+        """Return the average precision of scores, and the shares found at few false alarms.
+
+        Parameters
+        ----------
+        scores : array (n,), finite
+
+        Returns
+        -------
+        dict of str to Interval
+            ``RANK_MEASURES`` but for the AUROC, each in [0, 1]; without a point where the chains
+            are of one class.
+
+        Raises
+        ------
+        ValueError
+            As ``aurocs``.
+        """
+        s, y = checked_predictions(scores, self.is_positive, is_probability=False)
+        names = RANK_MEASURES[1:]
+        if y.min() == y.max():
+            return {name: no_interval(None, 0, ONE_CLASS_REASON) for name in names}
+        values = self._resamples.values(_rank_measure(s, y))
+        return {
+            name: percentile_interval(values[:, k], self._resamples.n, refusal=self.refusal)
+            for k, name in enumerate(names)
+        }
+
+
+def auroc_difference(
+    first: ResampledChains,
+    first_scores: ArrayLike,
+    second: ResampledChains,
+    second_scores: ArrayLike,
+) -> Interval:
+    """Return the AUROC of the second scores minus that of the first, of other chains.
 
     Parameters
     ----------
-    chains : ResampledChains
-    scores : array (n,), finite
-    level : float in (0, 1)
-    names : sequence of str
-        Of ``RANK_MEASURES``.
+    first, second : ResampledChains
+        Where a question has chains in both, they are resampled together, by the seed of the first.
+    first_scores, second_scores : array (n,), finite
+        Of the first and of the second chains.
 
     Returns
     -------
-    dict of str to Interval
-        Each in [0, 1]; without a point where the chains are of one class.
+    Interval
+        In [-1, 1]; ``n`` counts the questions of both. Undefined where one has one class only.
 
     Raises
     ------
     ValueError
-        If scores and chains differ in number, or a score is not finite.
+        As ``ResampledChains.aurocs``.
     """
-    s, y = checked_predictions(scores, chains.is_positive, is_probability=False)
-    if y.min() == y.max():
-        return {name: no_interval(None, 0, ONE_CLASS_REASON, level=level) for name in names}
-    by_sorting = [name for name in names if name != "auroc"]
-    intervals = {}
-    if "auroc" in names:
-        intervals["auroc"] = chains.interval(chains.aurocs(s), level=level)
-    if by_sorting:
-        intervals |= bootstrap_intervals(
-            _rank_measure(s, y, by_sorting),
-            chains.groups,
-            chains.resamples,
-            level=level,
-            refusal=chains.refusal,
+    n_first = len(first.groups)
+    resamples = GroupResamples.of([*first.groups, *second.groups], seed=first.seed)
+    first_measure, second_measure = (
+        weighted_auroc(
+            checked_predictions(scores, chains.is_positive, is_probability=False)[0],
+            chains.is_positive,
         )
-    return {name: intervals[name] for name in names}
+        for chains, scores in ((first, first_scores), (second, second_scores))
+    )
+    values = resamples.values(
+        lambda weights: second_measure(weights[:, n_first:]) - first_measure(weights[:, :n_first])
+    )
+    refusal = first.refusal or second.refusal
+    return percentile_interval(values, resamples.n, paired=True, refusal=refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +188,6 @@ def location_measures(
     sets: Sequence[str] | None = None,
     *,
     seed: int,
-    level: float = 0.95,
 ) -> LocationMeasures:
     """Return how well the first mistakes of chains are found, with intervals over groups.
 
@@ -112,7 +202,6 @@ def location_measures(
     sets : sequence (n,) of str, optional
         The set (benchmark, domain) of each chain; by default all are of one.
     seed : int
-    level : float in (0, 1)
 
     Returns
     -------
@@ -130,15 +219,18 @@ def location_measures(
     """
     true_steps = np.asarray(true, dtype=int)
     set_of_row = np.asarray(list(sets) if sets is not None else ["all"] * len(true_steps))
-    measure = _location_measure(np.asarray(named, dtype=int), true_steps, set_of_row)
-    resamples = GroupResamples.draw(groups, seed=seed)
-    intervals = bootstrap_intervals(measure, groups, resamples, level=level)
+    resamples = GroupResamples.of(groups, seed=seed)
+    values = resamples.values(_location_measure(np.asarray(named, int), true_steps, set_of_row))
+    exact, none_right, pb_f1 = (percentile_interval(values[:, k], resamples.n) for k in range(3))
     has_mistake = true_steps != NO_MISTAKE
+    harmonic_means = dict(
+        zip(sorted(set(set_of_row.tolist())), values[0, 3:].tolist(), strict=True)
+    )
     return LocationMeasures(
-        _share_interval(intervals["exact"], groups, has_mistake, level),
-        _share_interval(intervals["none_right"], groups, ~has_mistake, level),
-        intervals["pb_f1"],
-        {name: intervals[f"set {name}"].point for name in sorted(set(set_of_row.tolist()))},
+        _share_interval(exact, groups, has_mistake),
+        _share_interval(none_right, groups, ~has_mistake),
+        pb_f1,
+        {name: None if math.isnan(mean) else mean for name, mean in harmonic_means.items()},
     )
 
 
@@ -150,7 +242,6 @@ def location_difference(
     sets: Sequence[str],
     *,
     seed: int,
-    level: float = 0.95,
 ) -> Interval:
     """Return the PB-F1 of ``second`` minus that of ``first``; both are resampled together.
 
@@ -160,7 +251,6 @@ def location_difference(
         As ``named`` and ``true`` of ``location_measures``.
     groups, sets : sequence (n,)
     seed : int
-    level : float in (0, 1)
 
     Returns
     -------
@@ -172,97 +262,74 @@ def location_difference(
         _location_measure(np.asarray(named, dtype=int), true_steps, set_of_row)
         for named in (first, second)
     )
-    return bootstrap_intervals(
-        lambda weights: {
-            "pb_f1": second_measure(weights)["pb_f1"] - first_measure(weights)["pb_f1"]
-        },
-        groups,
-        GroupResamples.draw(groups, seed=seed),
-        level=level,
+    return GroupResamples.of(groups, seed=seed).interval(
+        lambda weights: (second_measure(weights) - first_measure(weights))[:, 2],
         paired=True,
-    )["pb_f1"]
+    )
 
 
 def _share_interval(
-    interval: Interval, groups: Sequence[Hashable], rows: NDArray[np.bool_], level: float
+    interval: Interval, groups: Sequence[Hashable], rows: NDArray[np.bool_]
 ) -> Interval:
     """Return a share's interval; Wilson's where all or none are right, which has no spread."""
     if interval.point not in (0.0, 1.0):
         return interval
     n = len({group for group, is_counted in zip(groups, rows, strict=True) if is_counted})
-    return wilson(int(interval.point) * n, n, level=level)
+    return wilson(int(interval.point) * n, n)
 
 
-def _location_measure(
-    named: Integers, true: Integers, set_of_row: NDArray[np.str_]
-) -> Callable[[Floats], Measures]:
-    """Return the measures of ``location_measures`` as a function of weights."""
+def _location_measure(named: Integers, true: Integers, set_of_row: NDArray[np.str_]) -> Measure:
+    """Return what ``location_measures`` gives, in its order, as a function of weights."""
     if named.shape != true.shape or not len(true) or set_of_row.shape != true.shape:
         raise ValueError("one true place and one set for each named place, and at least one")
     has_mistake, is_right = true != NO_MISTAKE, named == true
-    set_names = sorted(set(set_of_row.tolist()))
+    is_in_set = [set_of_row == name for name in sorted(set(set_of_row.tolist()))]
+    has_both = [bool(has_mistake[rows].any() and (~has_mistake)[rows].any()) for rows in is_in_set]
     indicators = np.column_stack(
         [
-            (set_of_row == name) & kind & (is_right if only_right else True)
-            for name in set_names
+            rows & kind & right
+            for rows in is_in_set
             for kind in (has_mistake, ~has_mistake)
-            for only_right in (False, True)
+            for right in (True, is_right)
         ]
     ).astype(float)
-    has_both = [
-        bool(has_mistake[set_of_row == name].any() and (~has_mistake)[set_of_row == name].any())
-        for name in set_names
-    ]
 
-    def measure(weights: Floats) -> Measures:
-        sums = (weights @ indicators).reshape(len(weights), len(set_names), 4)
+    def measure(weights: Floats) -> Floats:
+        sums = (weights @ indicators).reshape(len(weights), len(is_in_set), 4)
+        totals = sums.sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             exact, none_right = sums[..., 1] / sums[..., 0], sums[..., 3] / sums[..., 2]
             total = exact + none_right
             harmonic = np.where(total == 0, 0.0, 2 * exact * none_right / total)
-            totals = sums.sum(axis=1)
-            measures = {
-                "exact": totals[:, 1] / totals[:, 0],
-                "none_right": totals[:, 3] / totals[:, 2],
-                "pb_f1": (
-                    harmonic[:, has_both].mean(axis=1)
-                    if any(has_both)
-                    else np.full(len(weights), np.nan)
-                ),
-            }
-        return measures | {
-            f"set {name}": harmonic[:, index] for index, name in enumerate(set_names)
-        }
+            # a mean of no set is undefined
+            pb_f1 = harmonic[:, has_both].sum(axis=1) / np.float64(sum(has_both))
+            return np.column_stack(
+                [totals[:, 1] / totals[:, 0], totals[:, 3] / totals[:, 2], pb_f1, harmonic]
+            )
 
     return measure
 
 
-def _rank_measure(scores: Floats, y: Floats, names: Sequence[str]) -> Callable[[Floats], Measures]:
-    """Return measures of a ranking as one function of weights; scores are sorted only once."""
+def _rank_measure(scores: Floats, y: Floats) -> Measure:
+    """Return ``rank_intervals``' measures as a function of weights; scores are sorted once."""
     _, descending_index = np.unique(-scores, return_inverse=True)
     order = np.argsort(descending_index, kind="stable")
     tie_starts = np.flatnonzero(np.r_[True, np.diff(descending_index[order]) > 0])
     positives, negatives = y[order], 1 - y[order]
 
-    def measure(weights: Floats) -> Measures:
+    def measure(weights: Floats) -> Floats:
         sorted_weights = weights[:, order]
         positive = np.add.reduceat(sorted_weights * positives, tie_starts, axis=1)
         negative = np.add.reduceat(sorted_weights * negatives, tie_starts, axis=1)
         true_positives, false_positives = positive.cumsum(axis=1), negative.cumsum(axis=1)
-        n_positive, n_negative = true_positives[:, -1:], false_positives[:, -1:]
-        measures = {}
+        n_positive, n_negative = true_positives[:, -1], false_positives[:, -1:]
         with np.errstate(invalid="ignore", divide="ignore"):
-            if "average_precision" in names:
-                precision = true_positives / (true_positives + false_positives)
-                measures["average_precision"] = (
-                    np.nansum(positive * precision, axis=1) / n_positive[:, 0]
-                )
-            for name in names:
-                if name not in FPR_BY_MEASURE:
-                    continue
-                is_allowed = false_positives <= FPR_BY_MEASURE[name] * n_negative + 1e-9
-                share = (true_positives * is_allowed).max(axis=1) / n_positive[:, 0]
-                measures[name] = np.where(n_negative[:, 0] > 0, share, np.nan)
-        return measures
+            precision = true_positives / (true_positives + false_positives)
+            found = [np.nansum(positive * precision, axis=1) / n_positive]
+            for limit in FPR_BY_MEASURE.values():
+                is_allowed = false_positives <= limit * n_negative + 1e-9
+                share = (true_positives * is_allowed).max(axis=1) / n_positive
+                found.append(np.where(n_negative[:, 0] > 0, share, np.nan))
+        return np.column_stack(found)
 
     return measure

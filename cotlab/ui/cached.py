@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Hashable
 from contextlib import closing
 from copy import deepcopy
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
@@ -25,12 +25,11 @@ from cotlab.analysis.tables.mediation import (
     available_settings,
     with_facets,
 )
-from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.headlines import headline_record, headline_validation
-from cotlab.analysis.verdict.measures import Validation
+from cotlab.analysis.verdict.measures import HEADLINE_METRICS, Validation
 from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
-from cotlab.core.types import Item, Plan, Suite
+from cotlab.core.types import Item, Suite
 from cotlab.store import read
 from cotlab.store.database import FileState, Store, store_folder
 from cotlab.store.facet_scores import list_facets, scores_without_value
@@ -99,16 +98,23 @@ def read_once(function: Callable[Concatenate[Store, P], R], *args: P.args, **kwa
     response log nor the reports. Each caller gets a copy of its own. No lock is held while it
     reads, so two callers may read the same at once, and a caller may hold the store open.
     """
+    return deepcopy(_read_shared(function, *args, **kwargs))
+
+
+def _read_shared(
+    function: Callable[Concatenate[Store, P], R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    """Return what ``read_once`` does, without a copy: no caller may change it."""
     current = store()
     file_state = current.file_state()
     key = (function.__module__, function.__qualname__, args, tuple(sorted(kwargs.items())))
     kept = _kept_reads(str(current.folder), file_state)
     if key in kept:
-        result: R = deepcopy(kept[key])
-        return result
+        kept_result: R = kept[key]
+        return kept_result
     result = function(current, *args, **kwargs)
     if file_state:
-        kept[key] = deepcopy(result)
+        kept[key] = result
     return result
 
 
@@ -120,40 +126,28 @@ def _kept_reads(folder: str, file_state: FileState) -> dict[Hashable, Any]:
     return entry[1]
 
 
-def run_row(run_id: str) -> dict[str, Any]:
-    """Return a run's row of the store."""
-    return read_once(read.get_run, run_id)
+def stored_run(run_id: str) -> RunView:
+    """Return a run of the store; UnknownName where the store has no such run."""
+    return _read_shared(RunView.read, run_id)
 
 
-def stored_runs() -> list[dict[str, Any]]:
-    """Return the rows of all runs, the newest first."""
-    return read_once(_list_run_rows)
+def stored_runs() -> list[RunView]:
+    """Return all runs, the newest first."""
+    return list(_read_shared(_list_run_views))
 
 
-def _list_run_rows(store: Store) -> list[dict[str, Any]]:
-    rows = read.list_runs(store).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]
+def _list_run_views(store: Store) -> list[RunView]:
+    return [RunView.from_row(store, row) for row in read.list_runs(store).to_dict("records")]
 
 
-def run_plan(run_id: str) -> Plan:
-    """Return a run's plan."""
-    return parse_plan(run_row(run_id)["plan"])
-
-
-@lru_cache(maxsize=4096)
-def parse_plan(text: str) -> Plan:
-    """Parse a stored plan."""
-    return read.plan_from_json(text)
-
-
-def has_scorer(row: dict[str, Any], *names: str) -> bool:
+def has_scorer(run: RunView, *names: str) -> bool:
     """Return whether a run has one of these scorers."""
-    return any(spec.name in names for spec in parse_plan(row["plan"]).scorers)
+    return any(spec.name in names for spec in run.plan.scorers)
 
 
-def cached_run_view(row: dict[str, Any]) -> RunView:
-    """Return a run as it is stored, the same view until scores of the run are written."""
-    return _run_view_at_revision(row["id"], int(row["revision"]))
+def cached_run_view(run: RunView) -> RunView:
+    """Return a run with what was read of its scores, the same until some of them are written."""
+    return _run_view_at_revision(run.id, run.revision)
 
 
 @cache_by_store(8, copies_results=False)

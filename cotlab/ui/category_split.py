@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.measures import RunEvidence
 from cotlab.analysis.verdict.wording import percent
+from cotlab.analysis.view import RunView
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import run_verdict
 
 
-def render_category_split(row: dict[str, Any], *, names_run: bool = False) -> None:
+def render_category_split(row: RunView, *, names_run: bool = False) -> None:
     """Say that means over all items are of categories in which the answers behave differently.
 
     Nothing where the verdict found none. ``names_run`` begins with the model, on pages of several
@@ -23,7 +22,7 @@ def render_category_split(row: dict[str, Any], *, names_run: bool = False) -> No
     result = run_verdict(row)
     text = None if result is None else category_split_text(result.evidence)
     if text is not None:
-        name = shorten(short_model_name(str(row["model"])), 40)
+        name = shorten(short_model_name(row.model), 40)
         st.markdown(escape_markdown(f"{name}: {text}" if names_run else text))
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
 from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
 from cotlab.core.resources import page_path
 from cotlab.figures.text_width import strip_markup
@@ -115,12 +116,12 @@ def show_figure(
             )
 
 
-def source_text(rows: Sequence[dict[str, Any]]) -> str:
+def source_text(rows: Sequence[RunView]) -> str:
     """Return the sentence of a caption that names model, suite and items of the runs."""
     sources = [
-        f"{shorten(captioned_model_name(str(row['model'])), 60)} on"
-        f" {shorten(str(row['suite_name']), 60)},"
-        f" {noun_count(int(row['n_items']), 'item')}"
+        f"{shorten(captioned_model_name(row.model), 60)} on"
+        f" {shorten(row.suite_name, 60)},"
+        f" {noun_count(row.n_items, 'item')}"
         for row in rows[:MAX_NAMED_RUNS]
     ]
     n_more = len(rows) - len(sources)
@@ -133,7 +134,7 @@ def show_run_figure(
     name: str,
     table: pd.DataFrame,
     key: str,
-    row: dict[str, Any],
+    row: RunView,
     note: str = "",
     on_click: ClickHandler | None = None,
     *,
@@ -145,9 +146,9 @@ def show_run_figure(
     ``paper_name`` is its name among the figures of a run, by default that of the figure, and
     ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
     """
-    evidence = (page_path("item"), {"run": row["id"]})
+    evidence = (page_path("item"), {"run": row.id})
     paper = None
     if paper_name is not None:
-        paper = PaperFigure(str(row["id"]), paper_name or name, choice)
+        paper = PaperFigure(row.id, paper_name or name, choice)
     notes = " ".join(part for part in (note, source_text([row])) if part)
     show_figure(name, table, key=key, note=notes, evidence=evidence, paper=paper, on_click=on_click)

@@ -63,7 +63,7 @@ class ComparisonView(NamedTuple):
 def select_comparison(choice: RunChoice) -> ComparisonView | None:
     """Choose what is compared of the runs; None (with a message) where nothing can be."""
     run_ids = (choice.base, *choice.others)
-    plans = [cached.parse_plan(choice.row_by_run[i]["plan"]) for i in run_ids]
+    plans = [choice.row_by_run[i].plan for i in run_ids]
     scorer_names = tables.shared_scorers(plans)
     if not scorer_names:
         scorers_text = "; ".join(
@@ -80,7 +80,7 @@ def select_comparison(choice: RunChoice) -> ComparisonView | None:
             "Scorer", {name: name for name in scorer_names}, "scorer", SCORE_METRIC
         )
         threshold = pick_threshold() if scorer == SCORE_METRIC else 0.5
-    revision_by_run = {i: int(choice.row_by_run[i]["revision"]) for i in run_ids}
+    revision_by_run = {i: choice.row_by_run[i].revision for i in run_ids}
     tags_by_run = dict(zip(choice.others, (plan.tags for plan in plans[1:]), strict=True))
     with display_errors(st.info):
         results = _compare_with_base(revision_by_run, scorer, threshold)

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.view import RunView
 from cotlab.core.registry import SCORERS
 from cotlab.core.resources import page_path
 from cotlab.core.types import MetricCard
@@ -111,48 +112,48 @@ def page_link(
     st.page_link(page_path(name), label=label, icon=f":material/{icon}:", query_params=query)
 
 
-def current_status(row: dict[str, Any]) -> str:
+def current_status(row: RunView) -> str:
     """Return a run's current status: one that is running without a heartbeat is "interrupted"."""
-    return run_status.live_status(row, _live_run(row))
+    return run_status.live_status(vars(row), _live_run(row))
 
 
-def display_status(row: dict[str, Any]) -> str:
+def display_status(row: RunView) -> str:
     """Return the status that is shown.
 
     A run is finishing until its estimates are there; one that is done without any value measured
     nothing.
     """
     return run_status.visible_status(
-        row,
+        vars(row),
         _live_run(row),
-        lambda: not cached.load_estimates(row["id"], int(row["revision"])).empty,
-        lambda: row["id"] in cached.unmeasured_runs(),
+        lambda: not cached.load_estimates(row.id, row.revision).empty,
+        lambda: row.id in cached.unmeasured_runs(),
     )
 
 
-def may_write_estimates(row: dict[str, Any]) -> bool:
+def may_write_estimates(row: RunView) -> bool:
     """Return whether a run has ended just now and the process that carried it out goes on."""
-    return run_status.is_estimating(row, _live_run(row))
+    return run_status.is_estimating(vars(row), _live_run(row))
 
 
-def _live_run(row: dict[str, Any]) -> LiveRun | None:
+def _live_run(row: RunView) -> LiveRun | None:
     """Return the live state of a run; None where it cannot count any more."""
-    return cached.live_run(row["id"]) if run_status.is_process_of_interest(row) else None
+    return cached.live_run(row.id) if run_status.is_process_of_interest(vars(row)) else None
 
 
-def warn_if_partial(row: dict[str, Any]) -> None:
+def warn_if_partial(row: RunView) -> None:
     """Warn where a run has not scored all of its items, or scored some with errors."""
-    n_ended, n_total, n_errors = int(row["n_ended"]), n_evaluations(row), int(row["n_errors"])
+    n_ended, n_total, n_errors = row.n_ended, n_evaluations(row), row.n_errors
     if n_ended < n_total or n_errors:
         st.warning(
-            f"Partial: {n_ended} of {n_total} {progress_unit(row['id'])} scored,"
+            f"Partial: {n_ended} of {n_total} {progress_unit(row.id)} scored,"
             f" {noun_count(n_errors, 'score')} with an error ({current_status(row)})."
         )
 
 
 def progress_unit(run_id: str) -> str:
     """Return the unit of a run's progress: each of its scorers scores each item once."""
-    return "items" if len(cached.run_plan(run_id).scorers) < 2 else "items × scorers"
+    return "items" if len(cached.stored_run(run_id).plan.scorers) < 2 else "items × scorers"
 
 
 def progress_share(progress: RunProgress) -> float:
@@ -167,9 +168,9 @@ def facet_text(facet: str, *excluded_names: str) -> str:
     )
 
 
-def n_evaluations(row: dict[str, Any]) -> int:
+def n_evaluations(row: RunView) -> int:
     """Return the number of evaluations of a run: each of its scorers scores each item once."""
-    return int(row["n_items"]) * len(cached.parse_plan(row["plan"]).scorers)
+    return row.n_items * len(row.plan.scorers)
 
 
 def page_slice(n: int, key: str, rows_per_page: int = ROWS_PER_PAGE) -> slice:

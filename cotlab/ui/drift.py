@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables import drift as tables
 from cotlab.analysis.tables.comparison import shared_scorers
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.figures.style import format_number
 from cotlab.review.release.drift import (
@@ -85,7 +86,7 @@ def select_drift_runs() -> DriftView | None:
         components.render_empty_state(message, page_path("new_run"), "Start one")
         return None
     labels = run_labels(rows)
-    revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
+    revision_by_run = {row.id: row.revision for row in rows}
     reference_runs = pick_options(
         "Reference",
         labels,
@@ -110,7 +111,7 @@ def select_drift_runs() -> DriftView | None:
         st.info("Choose at least one run on each side.")
         return None
     for row in rows:
-        if row["id"] in (*reference_runs, *current_runs):
+        if row.id in (*reference_runs, *current_runs):
             components.warn_if_partial(row)
     with st.container(horizontal=True):
         ks_threshold = _render_threshold_input("KS threshold", 1.0, DEFAULT_KS_LIMIT, "ks")
@@ -260,29 +261,27 @@ def _quality_text(check: DriftCheck) -> str:
     )
 
 
-def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
+def _default_reference_runs(rows: list[RunView]) -> list[str]:
     """Return the default reference, without runs that the address holds against one.
 
     The runs of the current calibrator's fit, else the oldest run with a composite, else the
     oldest.
     """
     requested = _requested_runs()
-    run_ids = [str(row["id"]) for row in rows if str(row["id"]) not in requested]
+    run_ids = [row.id for row in rows if row.id not in requested]
     calibrator = cached.read_once(current_calibrator) or {}
     fit_runs = [run for run in (calibrator.get("report") or {}).get("runs", ()) if run in run_ids]
     if fit_runs and len(fit_runs) < len(rows):
         return fit_runs
     composite_runs = [
-        str(row["id"])
-        for row in rows
-        if str(row["id"]) in run_ids and cached.has_scorer(row, "composite")
+        row.id for row in rows if row.id in run_ids and cached.has_scorer(row, "composite")
     ]
     return (composite_runs or run_ids)[-1:]
 
 
 def _models_of(run_ids: Sequence[str]) -> str:
     """Return the models of some runs, each once."""
-    names = dict.fromkeys(short_model_name(str(cached.run_row(i)["model"])) for i in run_ids)
+    names = dict.fromkeys(short_model_name(cached.stored_run(i).model) for i in run_ids)
     return shorten(", ".join(names), 60)
 
 
@@ -291,26 +290,26 @@ def _requested_runs() -> list[str]:
     return st.query_params.get_all("current") or st.query_params.get_all("run")
 
 
-def _default_current_runs(rows: list[dict[str, Any]], reference_runs: list[str]) -> list[str]:
+def _default_current_runs(rows: list[RunView], reference_runs: list[str]) -> list[str]:
     """Return the run of the address, else the newest that shares most with the reference.
 
     Of those that share as many scorers, one of the reference's models comes before others.
     """
-    others = [row for row in rows if row["id"] not in reference_runs]
+    others = [row for row in rows if row.id not in reference_runs]
     requested_id = st.query_params.get("run") or default_run(
-        "drift-run", ANY, [str(row["id"]) for row in others]
+        "drift-run", ANY, [row.id for row in others]
     )
     unmeasured = cached.unmeasured_runs()
-    requested = [str(row["id"]) for row in others if row["id"] == requested_id]
-    references = [row for row in rows if row["id"] in reference_runs]
-    models = {row["model"] for row in references}
-    plans = [cached.parse_plan(row["plan"]) for row in references]
+    requested = [row.id for row in others if row.id == requested_id]
+    references = [row for row in rows if row.id in reference_runs]
+    models = {row.model for row in references}
+    plans = [row.plan for row in references]
 
-    def comparability(row: dict[str, Any]) -> tuple[bool, int, bool]:
-        n_shared = len(shared_scorers([*plans, cached.parse_plan(row["plan"])]))
-        return row["id"] not in unmeasured, n_shared, row["model"] in models
+    def comparability(row: RunView) -> tuple[bool, int, bool]:
+        n_shared = len(shared_scorers([*plans, row.plan]))
+        return row.id not in unmeasured, n_shared, row.model in models
 
-    return requested or ([str(max(others, key=comparability)["id"])] if others else [])
+    return requested or ([str(max(others, key=comparability).id)] if others else [])
 
 
 def _quality_cache_key() -> tuple[int, int]:

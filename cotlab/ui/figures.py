@@ -34,7 +34,6 @@ from cotlab.figures.presets import (
     print_options,
 )
 from cotlab.figures.printed import printed_figure, required_width_pt
-from cotlab.store import read
 from cotlab.store.calibrators import count_drift_checks, current_calibrator
 from cotlab.store.decisions import current_policy
 from cotlab.store.pending import last_label_number
@@ -91,7 +90,7 @@ class ChosenFigure(NamedTuple):
     """The table, and what was chosen."""
 
 
-def select_figure_run() -> dict[str, Any] | None:
+def select_figure_run() -> RunView | None:
     """Choose a run, the newest by default; None (with a message) where there is none."""
     rows = cached.stored_runs()
     if not rows:
@@ -106,18 +105,18 @@ def select_figure_run() -> dict[str, Any] | None:
     labels = run_labels(rows)
     default = default_run("figures-run", next(iter(labels)), labels)
     chosen_id = select_option("Run", labels, "run", default)
-    row: dict[str, Any] = next(row for row in rows if row["id"] == chosen_id)
+    row: RunView = next(row for row in rows if row.id == chosen_id)
     components.warn_if_partial(row)
     return row
 
 
-def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
+def select_figure(row: RunView) -> ChosenFigure | None:
     """Choose a figure, and what it shows; None (with a message) where it has no data.
 
     What it shows (an item, a metric, a mode) is in the address under the names of
     `FigureChoice`, as the link "Use in paper" of another page gives it.
     """
-    view = _run_view(row["id"], _suite_revisions(row))
+    view = _run_view(row.id, _suite_revisions(row))
     names = [name for name in FIGURE_TABLES if FIGURE_TABLES[name].is_possible_for(view)]
     labels = {name: name.replace("_", " ") for name in names}
     name = select_option("Figure", labels, "figure", cleared_params=tuple(CHOICE_LABELS))
@@ -133,11 +132,11 @@ def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
     return ChosenFigure(view, name, result)
 
 
-def _requested_figure_table(row: dict[str, Any], name: str) -> FigureData | MissingFigure:
+def _requested_figure_table(row: RunView, name: str) -> FigureData | MissingFigure:
     """Return the table of what the address asks for, without what the figure cannot show of it."""
     requested = {key: st.query_params[key] for key in CHOICE_LABELS if key in st.query_params}
     chosen_runs = requested.get("runs", "").split(",")
-    table_key = (row["id"], _suite_revisions(row, chosen_runs), _release_state(), name)
+    table_key = (row.id, _suite_revisions(row, chosen_runs), _release_state(), name)
     known = dict(requested)
     while True:
         try:
@@ -194,20 +193,18 @@ def select_preset() -> FigurePreset:
     return customize_preset(venue, options)
 
 
-def select_recipes(
-    row: dict[str, Any], chosen: ChosenFigure, preset: FigurePreset
-) -> list[FigureRecipe]:
+def select_recipes(row: RunView, chosen: ChosenFigure, preset: FigurePreset) -> list[FigureRecipe]:
     """Choose other runs whose figure is printed too, and return the recipes of all of them."""
     recipes = [export_recipes.make_recipe(chosen.view, chosen.name, chosen.data, preset)]
     rows = cached.stored_runs()
     requested_ids = st.query_params.get_all("also")
-    others = [other for other in rows if other["id"] != row["id"]]
+    others = [other for other in rows if other.id != row.id]
     labels = run_labels(
-        [other for other in others if not other["is_archived"] or other["id"] in requested_ids]
+        [other for other in others if not other.is_archived or other.id in requested_ids]
     )
     if not labels:
         return recipes
-    row_by_id = {str(other["id"]): other for other in rows}
+    row_by_id = {other.id: other for other in rows}
     requested = FigureChoice(**chosen.data.choice.as_dict())
     for run in pick_options("The same figure of other runs", labels, "also", ()):
         other = row_by_id[run]
@@ -225,7 +222,7 @@ def select_recipes(
         recipe = export_recipes.make_recipe(view, chosen.name, result, preset)
         recipes.append(replace(recipe, name=_file_name(chosen.name, run)))
     if len(recipes) > 1:
-        recipes[0] = replace(recipes[0], name=_file_name(chosen.name, str(row["id"])))
+        recipes[0] = replace(recipes[0], name=_file_name(chosen.name, row.id))
     return recipes
 
 
@@ -316,15 +313,15 @@ def render_command(chosen: ChosenFigure, preset: FigurePreset) -> None:
     st.code(" ".join(arguments), language=None, wrap_lines=True)
 
 
-def render_all_figures(row: dict[str, Any], preset: FigurePreset) -> None:
+def render_all_figures(row: RunView, preset: FigurePreset) -> None:
     """Offer all figures of the run as one archive."""
     revisions = _suite_revisions(row)
-    key = f"all-{row['id']}-{hash((revisions, preset))}"
+    key = f"all-{row.id}-{hash((revisions, preset))}"
     zip_content: bytes | None = st.session_state.get("run-files", {}).get(key)
     if zip_content is None and st.button(
         "Draw every figure of this run", key=key, icon=":material/photo_library:"
     ):
-        recipes, _ = export_recipes.make_recipes(_run_view(row["id"], revisions), preset=preset)
+        recipes, _ = export_recipes.make_recipes(_run_view(row.id, revisions), preset=preset)
         files = _draw_files(recipes, preset)
         if files is not None:
             zip_content = bundle.zip_files(files)
@@ -332,7 +329,7 @@ def render_all_figures(row: dict[str, Any], preset: FigurePreset) -> None:
             st.rerun()
     if zip_content is not None:
         _render_zip_download(
-            "Every figure (zip)", zip_content, bundle.archive_name(row["id"], preset.name)
+            "Every figure (zip)", zip_content, bundle.archive_name(row.id, preset.name)
         )
 
 
@@ -358,13 +355,12 @@ def _render_zip_download(label: str, content: bytes, name: str) -> None:
     components.download_button(label, content, name, f"get-{name}", is_primary=True)
 
 
-def _suite_revisions(row: dict[str, Any], chosen_runs: Sequence[str] = ()) -> SuiteRevisions:
+def _suite_revisions(row: RunView, chosen_runs: Sequence[str] = ()) -> SuiteRevisions:
     """Return the revisions of all runs on the suite of one, and of those chosen, as a cache key."""
-    rows = cached.read_once(read.list_runs)
-    is_shown = (rows["suite"] == row["suite"]) | rows["id"].isin(chosen_runs)
     return tuple(
-        (str(other_row["id"]), int(other_row["revision"]))
-        for other_row in rows[is_shown].to_dict("records")
+        (other.id, other.revision)
+        for other in cached.stored_runs()
+        if other.suite == row.suite or other.id in chosen_runs
     )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
@@ -68,12 +69,12 @@ def render_first_steps() -> None:
         components.page_link("steps", "Steps", "stairs")
 
 
-def is_demo_first(rows: Sequence[dict[str, Any]]) -> bool:
+def is_demo_first(rows: Sequence[RunView]) -> bool:
     """Return whether the demonstration opens Home: no other run is there."""
     return len(rows) == len(DEMO_MODELS)
 
 
-def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+def render_demo_question(row_by_model: Mapping[str, RunView]) -> None:
     """Ask which of the two demonstration models is to be trusted, with both verdicts."""
     with st.container(key="demo", gap="xxsmall"):
         st.header(DEMO_QUESTION)
@@ -82,9 +83,9 @@ def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
             _render_demo_models(row_by_model)
 
 
-def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+def render_demo_line(row_by_model: Mapping[str, RunView]) -> None:
     """Show the demonstration on one line, where other runs have the page."""
-    suite_name = shorten(str(row_by_model[DEMO_MODELS[0]]["suite_name"]), 24)
+    suite_name = shorten(row_by_model[DEMO_MODELS[0]].suite_name, 24)
     with st.container(horizontal=True, vertical_alignment="center", key="demo-line"):
         st.markdown(
             f"**Demonstration on {escape_markdown(suite_name)}**: {DEMO_QUESTION}", width="content"
@@ -92,13 +93,13 @@ def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
         _render_demo_models(row_by_model)
 
 
-def _render_demo_models(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+def _render_demo_models(row_by_model: Mapping[str, RunView]) -> None:
     """Link to both models with their verdicts, and to the comparison."""
     results = verdict.run_verdicts(row_by_model.values())
     for model, row in row_by_model.items():
-        finding = verdict_cell(results[row["id"]])["text"]
-        components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row["id"]})
-    base, other = (row_by_model[model]["id"] for model in DEMO_MODELS)
+        finding = verdict_cell(results[row.id])["text"]
+        components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row.id})
+    base, other = (row_by_model[model].id for model in DEMO_MODELS)
     components.page_link(
         "compare",
         "Compare them",
@@ -139,14 +140,14 @@ def render_totals(reviews: PendingReviews) -> None:
     )
 
 
-def render_running_runs(rows: Sequence[dict[str, Any]]) -> None:
+def render_running_runs(rows: Sequence[RunView]) -> None:
     """Show the active runs with their progress; without one, the page is not refreshed.
 
     A run that has ended is followed until its estimates are there.
     """
     run_ids = {live_run.run for live_run in cached.live_runs() if live_run.is_running}
     finishing = {
-        row["id"] for row in rows[:N_LATEST_RUNS] if components.display_status(row) == FINISHING
+        row.id for row in rows[:N_LATEST_RUNS] if components.display_status(row) == FINISHING
     }
     run_every = PROGRESS_POLL_S if run_ids or finishing else None
     st.fragment(_render_progress, run_every=run_every)(run_ids, finishing)
@@ -159,7 +160,7 @@ def _render_progress(run_ids: set[str], finishing: set[str]) -> None:
     """
     live_runs = [live_run for live_run in cached.live_runs() if live_run.is_running]
     if {live_run.run for live_run in live_runs} != run_ids or not all(
-        components.display_status(cached.run_row(run_id)) == FINISHING for run_id in finishing
+        components.display_status(cached.stored_run(run_id)) == FINISHING for run_id in finishing
     ):
         st.rerun()
     for live_run in live_runs:
@@ -214,9 +215,7 @@ def _render_more_count(n: int, noun: str) -> None:
         st.caption(f"and {n - MAX_LISTED_ENTRIES} more {noun}")
 
 
-def render_recent_runs(
-    rows: Sequence[dict[str, Any]], n_archived: int, base_row: dict[str, Any] | None
-) -> None:
+def render_recent_runs(rows: Sequence[RunView], n_archived: int, base_row: RunView | None) -> None:
     """Show the latest of the runs that are not archived, with their verdicts.
 
     ``base_row`` is the run at the top of the page, with which the others can be compared.
@@ -227,6 +226,6 @@ def render_recent_runs(
     if n_archived:
         st.caption(f"{n_archived} archived; the page Runs lists them too.")
     latest = list(rows[:N_LATEST_RUNS])
-    if base_row is not None and all(row["id"] != base_row["id"] for row in latest):
+    if base_row is not None and all(row.id != base_row.id for row in latest):
         latest.append(base_row)
     show_latest_runs(latest, base_row)

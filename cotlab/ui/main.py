@@ -92,7 +92,7 @@ def main() -> None:
         with address_slot:
             address.render_unknown_values()
     final_row = context_run(current_entry)  # another one where the page chose a run by default
-    if final_row is not None and (row is None or final_row["id"] != row["id"]):
+    if final_row is not None and (row is None or final_row.id != row.id):
         render_navigation(sections, current_page, navigation_slot, final_row)
     final_title = tab_title(current_entry)
     if final_title != title:  # the page chose a run or an item by default

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.resources import page_path
 from cotlab.ui import cached
@@ -55,7 +56,7 @@ def render_navigation(
     sections: Mapping[str, Sequence[tuple[PageEntry, st.Page]]],
     current_page: st.Page,
     slot: DeltaGenerator,
-    row: Mapping[str, object] | None,
+    row: RunView | None,
 ) -> None:
     """Show the links to the pages in a slot of the sidebar.
 
@@ -66,7 +67,7 @@ def render_navigation(
         for entries in sections.values()
         for entry, page in entries
     )
-    run_id = None if row is None or is_blind else str(row["id"])
+    run_id = None if row is None or is_blind else row.id
     with slot.container(gap="xxsmall"):
         for section, entries in sections.items():
             st.caption(section)
@@ -78,7 +79,7 @@ def render_navigation(
                     _render_run_link(entry, page, row)
 
 
-def context_run(entry: PageEntry) -> dict[str, object] | None:
+def context_run(entry: PageEntry) -> RunView | None:
     """Return the run that the pages are about; None where none was opened yet.
 
     It is that of the address, else the one that the page chose by default, else the last one. A
@@ -90,22 +91,20 @@ def context_run(entry: PageEntry) -> dict[str, object] | None:
     if run_id is None:
         return None
     try:
-        row: dict[str, object] = cached.run_row(run_id)
+        row: RunView = cached.stored_run(run_id)
     except (UnknownName, StoreError):  # the page says so
         return None
     remember_run(run_id)
     return row
 
 
-def _render_run_link(entry: PageEntry, page: st.Page, row: Mapping[str, object]) -> None:
+def _render_run_link(entry: PageEntry, page: st.Page, row: RunView) -> None:
     """Show a link to the page of the run."""
-    name = str(row["name"] or str(row["model"]).rpartition("/")[2])
+    name = str(row.name or row.model.rpartition("/")[2])
     st.page_link(
         page,
         label=escape_markdown(shorten(f"{entry.title}: {name}", _MAX_RUN_CHARACTERS)),
-        query_params={"run": str(row["id"])},
+        query_params={"run": row.id},
         width="stretch",
-        help=escape_markdown(
-            ", ".join(filter(None, (str(row["name"]), f"{row['model']}, run {row['id']}")))
-        ),
+        help=escape_markdown(", ".join(filter(None, (row.name, f"{row.model}, run {row.id}")))),
     )

@@ -9,6 +9,7 @@ import streamlit as st
 
 from cotlab.analysis.paired import UNFAITHFUL_THRESHOLD
 from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
 from cotlab.store.recorded_models import short_model_name
@@ -81,9 +82,7 @@ def select_option(
     return chosen_id
 
 
-def pick_run(
-    *scorers: str, plan_filter: Callable[[Plan], bool] | None = None
-) -> dict[str, Any] | None:
+def pick_run(*scorers: str, plan_filter: Callable[[Plan], bool] | None = None) -> RunView | None:
     """Choose the run of a page; None (with a message) where no run has one of these scorers.
 
     ``plan_filter``, where given, decides instead which runs can be chosen. Where the address names
@@ -95,17 +94,13 @@ def pick_run(
     rows = [
         row
         for row in all_rows
-        if (
-            plan_filter(cached.parse_plan(row["plan"]))
-            if plan_filter
-            else cached.has_scorer(row, *scorers)
-        )
+        if (plan_filter(row.plan) if plan_filter else cached.has_scorer(row, *scorers))
     ]
     rows = without_archived(rows, "run")
     labels = run_labels(rows, with_tags=False) if rows else {}
     requested_id = st.query_params.get("run")
     if requested_id is None:
-        run_ids = {str(row["id"]) for row in all_rows if not row["is_archived"]} | set(labels)
+        run_ids = {row.id for row in all_rows if not row.is_archived} | set(labels)
         requested_id = default_run("-".join(("run", *scorers)), next(iter(labels), ""), run_ids)
         store_default("run", requested_id)
     if requested_id and requested_id not in labels:
@@ -122,23 +117,23 @@ def pick_run(
             {"measure": scorers[0]},
         )
         return None
-    row_by_id = {row["id"]: row for row in rows}
-    row: dict[str, Any] = row_by_id[select_option("Run", labels, "run", requested_id)]
+    row_by_id = {row.id: row for row in rows}
+    row: RunView = row_by_id[select_option("Run", labels, "run", requested_id)]
     warn_if_partial(row)
-    if row["id"] in cached.unmeasured_runs() and current_status(row) in ("done", "stopped"):
+    if row.id in cached.unmeasured_runs() and current_status(row) in ("done", "stopped"):
         _render_nothing_measured(row)
     return row
 
 
-def _render_nothing_measured(row: dict[str, Any]) -> None:
+def _render_nothing_measured(row: RunView) -> None:
     """Say that a run measured nothing, why if its model cannot read the suite, and what to do."""
     reason = unreadable_text(row) or "No measure of what the model does has a value."
     with st.container(border=True):
         st.markdown(f"**Nothing was measured.** {escape_markdown(reason)}")
-        page_link("run", "The run and its reasons", "monitoring", {"run": row["id"]})
+        page_link("run", "The run and its reasons", "monitoring", {"run": row.id})
 
 
-def warn_of_unknown_runs(rows: Sequence[Mapping[str, Any]], *params: str) -> bool:
+def warn_of_unknown_runs(rows: Sequence[RunView], *params: str) -> bool:
     """Warn where the address names a run that the store does not have; return whether it does.
 
     Parameters
@@ -148,7 +143,7 @@ def warn_of_unknown_runs(rows: Sequence[Mapping[str, Any]], *params: str) -> boo
     *params : str
         The parameters of the address that name runs.
     """
-    run_ids = {str(row["id"]) for row in rows}
+    run_ids = {row.id for row in rows}
     requested_ids = dict.fromkeys(i for name in params for i in st.query_params.get_all(name))
     unknown_ids = [i for i in requested_ids if i not in run_ids]
     if unknown_ids:
@@ -167,10 +162,10 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
     Where the run's model cannot read its suite, measuring it would cost and find nothing: the page
     says that, and offers another model instead.
     """
-    scorer, row = scorers[0], cached.run_row(run_id)
+    scorer, row = scorers[0], cached.stored_run(run_id)
     reason = unreadable_text(row)
     with st.container(border=True):
-        name = shorten(short_model_name(str(row["model"])), 40)
+        name = shorten(short_model_name(row.model), 40)
         st.markdown(
             f"**Not measured in run {escape_markdown(run_id)}.** Model: {escape_markdown(name)};"
             f" the scorer is {scorer}."
@@ -194,11 +189,11 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
         )
 
 
-def _render_related_page(row: dict[str, Any], scorer: str) -> None:
+def _render_related_page(row: RunView, scorer: str) -> None:
     """Link to the page on which a run has a like measure, where it has one."""
     for other, (page, text) in _RELATED_PAGES.get(scorer, {}).items():
         if cached.has_scorer(row, other):
-            page_link(page, text, "arrow_forward", {"run": row["id"]})
+            page_link(page, text, "arrow_forward", {"run": row.id})
 
 
 def render_other_runs(labels: Mapping[str, str]) -> None:
@@ -263,13 +258,13 @@ def pick_options(
 
 
 def without_archived(
-    rows: Sequence[dict[str, Any]], *params: str, name: str = ARCHIVED_PARAM
-) -> list[dict[str, Any]]:
+    rows: Sequence[RunView], *params: str, name: str = ARCHIVED_PARAM
+) -> list[RunView]:
     """Return the rows without archived runs, unless "archived too" is chosen, which is offered.
 
     Runs that the address names under ``params`` stay: a link to an archived run still opens it.
     """
-    n_archived = sum(bool(row["is_archived"]) for row in rows)
+    n_archived = sum(row.is_archived for row in rows)
     if not n_archived:
         return list(rows)
     key = f"pick-{name}"
@@ -286,19 +281,17 @@ def without_archived(
     )
     requested_ids = {i for param in params for i in st.query_params.get_all(param)}
     return [
-        row
-        for row in rows
-        if includes_archived or not row["is_archived"] or row["id"] in requested_ids
+        row for row in rows if includes_archived or not row.is_archived or row.id in requested_ids
     ]
 
 
-def run_labels(rows: Sequence[Mapping[str, Any]], *, with_tags: bool = True) -> dict[str, str]:
+def run_labels(rows: Sequence[RunView], *, with_tags: bool = True) -> dict[str, str]:
     """Return each run's label: its name where it has one, model, tags, suite and id."""
     labels = {}
     for row in rows:
-        tags_text = tag_text(cached.parse_plan(row["plan"]).tags) if with_tags else ""
-        parts = (row["name"], row["model"], tags_text, row["suite_name"], row["id"])
-        labels[str(row["id"])] = " · ".join(part for part in parts if part)
+        tags_text = tag_text(row.plan.tags) if with_tags else ""
+        parts = (row.name, row.model, tags_text, row.suite_name, row.id)
+        labels[row.id] = " · ".join(part for part in parts if part)
     return labels
 
 

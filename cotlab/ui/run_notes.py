@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -16,19 +15,19 @@ from cotlab.ui import cached
 from cotlab.ui.text import escape_markdown
 
 
-def render_run_notes(row: Mapping[str, Any], label: str = "") -> None:
+def render_run_notes(row: RunView, label: str = "") -> None:
     """Show on a line what the page Run says at length; nothing where nothing is doubtful.
 
     ``label`` names the run where the page shows several.
     """
-    lines = _note_lines(str(row["id"]), int(row["revision"]))
+    lines = _note_lines(row.id, row.revision)
     if lines:
         st.warning(escape_markdown(" ".join((f"{label}:" if label else "", *lines)).strip()))
 
 
-def cut_reply_report(row: Mapping[str, Any]) -> dict[str, Any]:
+def cut_reply_report(row: RunView) -> dict[str, Any]:
     """Return the replies of a run that were cut off, as its report has them."""
-    return _cut_reply_report(str(row["id"]), int(row["revision"]))
+    return _cut_reply_report(row.id, row.revision)
 
 
 @cached.cache_by_store(32)
@@ -38,7 +37,7 @@ def _cut_reply_report(run_id: str, revision: int) -> dict[str, Any]:
 
 @cached.cache_by_store(32)
 def _note_lines(run_id: str, revision: int) -> list[str]:
-    plan = cached.run_plan(run_id)
+    plan = cached.stored_run(run_id).plan
     doubts = [
         limit.text
         for check in list_server_checks(cached.store(), run_id)

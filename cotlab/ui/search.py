@@ -82,7 +82,7 @@ def pick_query() -> SearchQuery | None:
             ("category", category),
         )
     }
-    archived = any(row["is_archived"] for row in listed_rows)
+    archived = any(row.is_archived for row in listed_rows)
     return SearchQuery(text, **facets, full_word=has_full_word, archived=archived)
 
 

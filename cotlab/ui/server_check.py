@@ -27,7 +27,7 @@ def render_run_checks(run_id: str) -> None:
     st.header("Server check")
     for index, check in enumerate(checks):
         _render_check(check, f"server-check-{index}")
-        for limit in server_limits(cached.run_plan(run_id), check):
+        for limit in server_limits(cached.stored_run(run_id).plan, check):
             st.warning(escape_markdown(limit.text))
 
 

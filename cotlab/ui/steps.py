@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
@@ -38,7 +39,7 @@ from cotlab.ui.typical_item import find_typical_item
 CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 
 
-def select_ccs_metric(row: dict[str, Any]) -> str:
+def select_ccs_metric(row: RunView) -> str:
     """Choose the variant of CCS, the one that Validation speaks for most by default."""
     metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
     metric: str = st.selectbox(
@@ -48,21 +49,21 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
     return metric
 
 
-def select_mode(row: dict[str, Any]) -> str:
+def select_mode(row: RunView) -> str:
     """Choose the ablation mode for one chain, the one that tells most by default."""
     modes = sorted(_ablation_params(row)["modes"], key=MODE_ORDER.index)
     return str(st.selectbox("Mode", modes, **bind_choice("mode", modes)))
 
 
-def _ablation_params(row: dict[str, Any]) -> Mapping[str, Any]:
-    plan = cached.parse_plan(row["plan"])
+def _ablation_params(row: RunView) -> Mapping[str, Any]:
+    plan = row.plan
     return next(spec.params for spec in plan.scorers if spec.name == "ablation")
 
 
-def render_ccs_by_position(row: dict[str, Any], metric: str) -> None:
+def render_ccs_by_position(row: RunView, metric: str) -> None:
     """Show the mean CCS by position in the chain."""
     choice = FigureChoice(metric=metric)
-    result = cached.run_figure_table(row["id"], int(row["revision"]), "ccs_by_position", choice)
+    result = cached.run_figure_table(row.id, row.revision, "ccs_by_position", choice)
     if isinstance(result, MissingFigure):
         st.info("No step has been scored yet.")
         return
@@ -70,9 +71,9 @@ def render_ccs_by_position(row: dict[str, Any], metric: str) -> None:
     charts.show_run_figure("ccs_by_position", result.table, "positions", row, note, choice=choice)
 
 
-def render_mode_comparison(row: dict[str, Any]) -> None:
+def render_mode_comparison(row: RunView) -> None:
     """Compare the ablation modes."""
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    estimates = cached.load_estimates(row.id, row.revision)
     mode_estimates = estimates[estimates["metric"].isin(CCS_METRICS)]
     if mode_estimates.empty or mode_estimates["mode"].nunique() < 2:
         return
@@ -80,9 +81,9 @@ def render_mode_comparison(row: dict[str, Any]) -> None:
     charts.show_run_figure("modes_by_metric", mode_estimates, "modes", row, note)
 
 
-def render_redundancy(row: dict[str, Any], metric: str) -> None:
+def render_redundancy(row: RunView, metric: str) -> None:
     """Show the share of steps without effect (RRR) by threshold."""
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    estimates = cached.load_estimates(row.id, row.revision)
     estimates = estimates[estimates["ccs"] == metric]
     rrr_estimates = estimates[estimates["metric"] == "rrr"]
     if rrr_estimates.empty:
@@ -103,9 +104,9 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
     components.show_card("rrr")
 
 
-def select_item(row: dict[str, Any]) -> Item | None:
+def select_item(row: RunView) -> Item | None:
     """Choose an item; by default one whose answer changes about as often as the run's."""
-    items = read.list_run_items(cached.store(), row["id"])
+    items = read.list_run_items(cached.store(), row.id)
     if items.empty:
         st.info("No item has been scored yet.")
         return None
@@ -113,13 +114,13 @@ def select_item(row: dict[str, Any]) -> Item | None:
         i: f"{i} · {shorten(question, 90)}"
         for i, question in zip(items["id"], items["question"], strict=True)
     }
-    typical_item = find_typical_item(row["id"], int(row["revision"]))
+    typical_item = find_typical_item(row.id, row.revision)
     default = None if typical_item is None else typical_item.item_id
     item_id = select_option("Item", labels, "item", default, cleared_params=STEP_PARAMS)
-    return cached.load_item(row["suite"], item_id)
+    return cached.load_item(row.suite, item_id)
 
 
-def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
+def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
     """Show the chain in reading order, its ranking, and the replies behind the chosen step."""
     scores = cached.cached_run_view(row).item_scores(item.id)
     scores = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
@@ -135,7 +136,7 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
     chosen_step = _requested_step(ranking)
     render_row_choice(
         ranked_step_rows(ranking),
-        key=f"chain-{row['id']}",
+        key=f"chain-{row.id}",
         selected_index=chosen_step,
         on_choice=lambda step: write_address(step_changes(step)),
     )
@@ -148,7 +149,7 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
         "Tint and number: causal contribution of the step (CCS); no tint: none."
         f"{equal_text} Choose a step to read its replies."
     )
-    query = {"run": row["id"], "item": item.id, "change": mode}
+    query = {"run": row.id, "item": item.id, "change": mode}
     if chosen_step is not None:
         query |= step_query(chosen_step)
     st.page_link(
@@ -160,9 +161,9 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
     if chosen_step is not None:
         render_ablation_replies(scores[scores["step"] == chosen_step], item, chosen_step)
     note = f"{metric}, {mode}; {int(ranking['draws'].max())} draw(s) of each request."
-    evidence = (page_path("item"), {"run": row["id"], "item": item.id})
+    evidence = (page_path("item"), {"run": row.id, "item": item.id})
     paper = charts.PaperFigure(
-        row["id"], "ccs_ranking", FigureChoice(item=item.id, metric=metric, mode=mode)
+        row.id, "ccs_ranking", FigureChoice(item=item.id, metric=metric, mode=mode)
     )
     charts.show_figure(
         "ccs_ranking", ranking, key="ranking", note=note, evidence=evidence, paper=paper
@@ -182,9 +183,9 @@ def _requested_step(ranking: pd.DataFrame) -> int | None:
     return None
 
 
-def render_step_notes(row: dict[str, Any], metric: str) -> None:
+def render_step_notes(row: RunView, metric: str) -> None:
     """Explain CCS, RRR and their intervals."""
-    plan = cached.parse_plan(row["plan"])
+    plan = row.plan
     placement_text = (
         "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
     )

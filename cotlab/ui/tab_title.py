@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.text_safety import printable_line
 from cotlab.ui import cached
@@ -26,7 +27,7 @@ def tab_title(entry: PageEntry) -> str:
     title, names = entry.title, []
     row = _current_run() if _names_run(entry) else None
     if row is not None:
-        run_name = _short_name(row["name"]) or _short_name(row["id"])
+        run_name = _short_name(row.name) or _short_name(row.id)
         if entry.name == "run":
             title = f"{entry.title} {run_name}"
         else:
@@ -40,18 +41,18 @@ def _names_run(entry: PageEntry) -> bool:
     return not entry.is_blind and (entry.run_param == "run" or entry.name in ("run", "item"))
 
 
-def _current_run() -> dict[str, object] | None:
+def _current_run() -> RunView | None:
     """Return the run that the page shows; None where it is none of this store."""
     run_id = effective_param("run")
     if run_id in (None, "", ANY):
         return None
     try:
-        return cached.run_row(str(run_id))
+        return cached.stored_run(str(run_id))
     except (UnknownName, StoreError):  # the page says so
         return None
 
 
-def _item_title(entry: PageEntry, row: dict[str, object]) -> str:
+def _item_title(entry: PageEntry, row: RunView) -> str:
     """Return the name of an item: its number in the run, or its id where it was not scored."""
     item_id = effective_param("item")
     if not item_id:

@@ -32,7 +32,7 @@ def find_typical_item(run_id: str, revision: int) -> TypicalItem | None:
 
     Of several, the one with the longest chain.
     """
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     items = cached.read_once(read.list_run_items, run_id, MAX_CANDIDATES)
     if items.empty:
         return None

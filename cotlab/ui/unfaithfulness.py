@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -27,7 +27,7 @@ from cotlab.analysis.verdict.validated import (
     classifier_record,
     load_classifier_validation,
 )
-from cotlab.analysis.view import MAX_RUNS
+from cotlab.analysis.view import MAX_RUNS, RunView
 from cotlab.core.resources import page_path
 from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
@@ -44,7 +44,7 @@ from cotlab.ui.verdict import record_link
 class UnfaithfulnessView(NamedTuple):
     """What the page Unfaithfulness shows."""
 
-    row_by_run: dict[str, dict[str, Any]]
+    row_by_run: dict[str, RunView]
     """The rows of the chosen runs, by id."""
     item_values: pd.DataFrame
     """One row per item and metric, with its value."""
@@ -98,16 +98,12 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     chosen = pick_unfaithfulness_runs()
     if chosen is None:
         return None
-    row_by_id = {str(row["id"]): row for row in chosen.rows}
+    row_by_id = {row.id: row for row in chosen.rows}
     row_by_run = {i: row_by_id[i] for i in chosen.run_ids}
     for row in row_by_run.values():
         components.warn_if_partial(row)
-    models_and_tags = {
-        i: (str(row["model"]), cached.parse_plan(row["plan"]).tags) for i, row in row_by_run.items()
-    }
-    item_values = _cached_item_values(
-        tuple((i, int(row["revision"])) for i, row in row_by_run.items())
-    )
+    models_and_tags = {i: (row.model, row.plan.tags) for i, row in row_by_run.items()}
+    item_values = _cached_item_values(tuple((i, row.revision) for i, row in row_by_run.items()))
     if item_values.empty:
         st.info("These runs have no score yet.")
         return None
@@ -145,13 +141,9 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     )
 
 
-def _tagged_runs(rows: Sequence[dict[str, Any]], row: dict[str, Any]) -> set[str]:
+def _tagged_runs(rows: Sequence[RunView], row: RunView) -> set[str]:
     """Return a run and those with tags on its suite: the runs of its printed figures by default."""
-    return {str(row["id"])} | {
-        str(other["id"])
-        for other in rows
-        if other["suite"] == row["suite"] and cached.parse_plan(other["plan"]).tags
-    }
+    return {row.id} | {other.id for other in rows if other.suite == row.suite and other.plan.tags}
 
 
 def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
@@ -288,7 +280,7 @@ def render_judges(view: UnfaithfulnessView) -> None:
     stored_means: dict[tuple[str, str], Interval] = {}
     for run_id, row in view.row_by_run.items():
         stored_means |= tables.stored_judge_means(
-            run_id, cached.load_estimates(run_id, int(row["revision"]))
+            run_id, cached.load_estimates(run_id, row.revision)
         )
     table = tables.judge_points(view.item_values, view.position_by_run, stored_means)
     charts.show_figure(
@@ -330,11 +322,7 @@ def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
     run_ids = list(view.position_by_run)
     if len(run_ids) > 1:
         base_id = next(
-            (
-                i
-                for i in run_ids
-                if "base" in cached.parse_plan(view.row_by_run[i]["plan"]).tags.values()
-            ),
+            (i for i in run_ids if "base" in view.row_by_run[i].plan.tags.values()),
             run_ids[0],
         )
         query = [("base", base_id), *(("other", i) for i in run_ids if i != base_id)]

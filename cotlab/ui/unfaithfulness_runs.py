@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
 from cotlab.analysis.tables.unfaithfulness import UNFAITHFULNESS_SCORERS
-from cotlab.analysis.view import MAX_RUNS
+from cotlab.analysis.view import MAX_RUNS, RunView
 from cotlab.core.resources import page_path
 from cotlab.ui import cached, components
 from cotlab.ui.address import store_default
@@ -26,7 +26,7 @@ from cotlab.ui.pickers import (
 class ChosenRuns(NamedTuple):
     """Runs with a score of unfaithfulness."""
 
-    rows: list[dict[str, Any]]
+    rows: list[RunView]
     """Those that can be chosen, the newest first."""
     run_ids: list[str]
     """Ids of the chosen ones."""
@@ -43,12 +43,12 @@ def pick_unfaithfulness_runs() -> ChosenRuns | None:
         return None
     rows = [row for row in all_rows if cached.has_scorer(row, *UNFAITHFULNESS_SCORERS)]
     requested_ids = st.query_params.get_all("run")
-    run_ids = {str(row["id"]) for row in all_rows if not row["is_archived"]}
+    run_ids = {row.id for row in all_rows if not row.is_archived}
     opened = default_run("unfaithfulness-run", ANY, run_ids)
     if not requested_ids and opened != ANY:
         requested_ids = [opened]
         store_default("run", opened)
-    if requested_ids and not set(requested_ids) & {str(row["id"]) for row in rows}:
+    if requested_ids and not set(requested_ids) & {row.id for row in rows}:
         render_unmeasured_run(requested_ids[0], UNFAITHFULNESS_SCORERS)
         render_other_runs(run_labels(without_archived(rows, "run")))
         return None
@@ -61,7 +61,7 @@ def pick_unfaithfulness_runs() -> ChosenRuns | None:
         query = {"measure": UNFAITHFULNESS_SCORERS[0]}
         components.render_empty_state(message, page_path("new_run"), "Start one", query)
         return None
-    newest = [str(row["id"]) for row in rows if row["suite"] == rows[0]["suite"]][:MAX_RUNS]
+    newest = [row.id for row in rows if row.suite == rows[0].suite][:MAX_RUNS]
     chosen_ids = pick_options(
         "Runs",
         run_labels(rows),

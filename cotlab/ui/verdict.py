@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.tables.answer_change import change_note
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.findings import PARTIAL_USE_PAGE, partial_use_text
@@ -16,6 +16,7 @@ from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
+    MEASURES,
     MIN_AUROC,
     MIN_ITEMS,
     MIN_MOVED,
@@ -36,7 +37,6 @@ from cotlab.analysis.verdict.result import (
     missing_text,
 )
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
-from cotlab.analysis.verdict.validated import validation_record
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
@@ -45,6 +45,7 @@ from cotlab.analysis.verdict.wording import (
     noun_count,
     percent,
     plain_text,
+    sentence,
 )
 from cotlab.analysis.view import RunView
 from cotlab.store.recorded_models import short_model_name
@@ -68,20 +69,6 @@ NUMBER_PARAM, AMONG_PARAM = "number", "among"
 """Parameters of the address: the number of the verdict whose evidence a page shows, and the
 categories of the items that it is about.
 """
-_EVIDENCE: dict[MeasureName, tuple[str, tuple[tuple[str, str], ...]]] = {
-    "change": ("steps", (("metric", "answer_change"), ("mode", "corrupt"))),
-    "control": ("steps", (("metric", "answer_change"), ("mode", "paraphrase"))),
-    "numeric_change": ("robustness", (("perturbation", "numeric"),)),
-    "numeric_control": ("robustness", (("perturbation", "paraphrase"),)),
-    "inner_change": ("mediation", ()),
-    "noise": ("steps", (("metric", "answer_change"),)),
-    "alone": ("unfaithfulness", (("classifier", "early_answer"),)),
-    "moved": ("unfaithfulness", (("classifier", "hint"),)),
-    "admitted": ("unfaithfulness", (("classifier", "hint"),)),
-    "sound": ("run", ()),
-    "wrong": ("run", ()),
-}
-"""Page and filters at which each measure's numbers and replies are."""
 _BUTTONS = {
     "change": ("Measure this", "changes what each step states, and rewords it as a control"),
     "control": ("Measure the control", "says each step in other words"),
@@ -96,13 +83,13 @@ _BUTTONS = {
 _UPLOAD_LINK = PageLink("suites", (("view", suites.UPLOAD_TAB_LABEL),))
 
 
-def run_verdict(row: dict[str, Any]) -> RunVerdict | None:
+def run_verdict(row: RunView) -> RunVerdict | None:
     """Return the verdict on a run; None for results that were imported."""
-    return run_verdicts([row])[row["id"]]
+    return run_verdicts([row])[row.id]
 
 
 def run_verdicts(
-    rows: Iterable[dict[str, Any]], max_computed: int | None = None
+    rows: Iterable[RunView], max_computed: int | None = None
 ) -> dict[str, RunVerdict | None]:
     """Return the verdict on each run by its id; None for results that were imported.
 
@@ -110,10 +97,10 @@ def run_verdicts(
     With ``max_computed`` at most so many are computed of runs that ended; the others are left out.
     """
     results: dict[str, RunVerdict | None] = {}
-    rows_by_state: dict[RunState, dict[str, Any]] = {}
+    rows_by_state: dict[RunState, RunView] = {}
     for row in rows:
-        results[row["id"]] = None
-        state = RunState(row["id"], int(row["revision"]), components.current_status(row))
+        results[row.id] = None
+        state = RunState(row.id, row.revision, components.current_status(row))
         rows_by_state[state] = row
     store = cached.store()
     known = _known_verdicts(verdict_rules(store.folder))
@@ -125,7 +112,7 @@ def run_verdicts(
     settled = [state for state in missing if state.status in SETTLED_STATUSES]
     postponed: set[RunState] = set() if max_computed is None else set(settled[max_computed:])
     computed = {
-        state: judge_stored_run(RunView.from_row(store, rows_by_state[state]), state.status)
+        state: judge_stored_run(rows_by_state[state], state.status)
         for state in missing
         if state not in postponed
     }
@@ -148,7 +135,7 @@ def _known_verdicts(rules: str) -> dict[RunState, RunVerdict]:
 
 def evidence_link(run_id: str, measure: MeasureName) -> PageLink:
     """Return the page that shows a measure of a run, with its filters."""
-    page, query = _EVIDENCE[measure]
+    page, query = MEASURES[measure].shown
     return PageLink(page, (("run", run_id), (NUMBER_PARAM, measure), *query))
 
 
@@ -159,7 +146,7 @@ def measure_link(run_id: str, measure: str) -> PageLink:
 
 def validation_link(measure: MeasureName) -> PageLink:
     """Return the page that shows how well a measure is known to work."""
-    return record_link(validation_record(measure))
+    return record_link(MEASURES[measure].tested_by)
 
 
 def record_link(record: str | None) -> PageLink:
@@ -167,33 +154,33 @@ def record_link(record: str | None) -> PageLink:
     return PageLink("validation", () if record is None else (("metric", record),))
 
 
-def render_context(row: dict[str, Any], label: str) -> None:
+def render_context(row: RunView, label: str) -> None:
     """Show which run the page is about: model, suite, progress, time, and links."""
     verdict = run_verdict(row)
-    n_planned = int(row["n_items"])
+    n_planned = row.n_items
     n_measured = count_measured_items(row, verdict)
-    ended_at = row["ended_at"]
+    ended_at = row.ended_at
     status = components.display_status(row)
-    time_text = "" if pd.isna(ended_at) else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    time_text = "" if ended_at is None else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     if status == FINISHING:
         time_text = ": estimates in a few seconds"
     content = {
         "label": label,
-        "name": shorten(short_model_name(str(row["model"])), 60),
+        "name": shorten(short_model_name(row.model), 60),
         "facts": [
-            *([f"{row['name']}, {row['id']}"] if row["name"] else []),
-            shorten(str(row["suite_name"]), 60),
+            *([f"{row.name}, {row.id}"] if row.name else []),
+            shorten(row.suite_name, 60),
             *([] if verdict is None else _chain_facts(verdict)),
             f"{n_measured:,} of {noun_count(n_planned, 'item')} measured",
             f"{status}{time_text}",
         ],
         "links": [
-            {"text": "Open run", "link": PageLink("run", (("run", row["id"]),))},
-            {"text": "Report", "link": report_link(row["id"])},
+            {"text": "Open run", "link": PageLink("run", (("run", row.id),))},
+            {"text": "Report", "link": report_link(row.id)},
             {"text": "New run", "link": PageLink("new_run")},
         ],
     }
-    show_linked("context", content, key=f"context-{row['id']}")
+    show_linked("context", content, key=f"context-{row.id}")
 
 
 def _chain_facts(result: RunVerdict) -> list[str]:
@@ -203,10 +190,10 @@ def _chain_facts(result: RunVerdict) -> list[str]:
     return ["the model's own chains" if result.evidence.chain == "own" else "the suite's chains"]
 
 
-def count_measured_items(row: dict[str, Any], result: RunVerdict | None) -> int:
+def count_measured_items(row: RunView, result: RunVerdict | None) -> int:
     """Return how many items of a run have a value of its headline's measure."""
     if result is None:
-        return int(row["n_items"])
+        return row.n_items
     if result.verdict.rule == NOTHING_RULE:
         return 0
     return result.evidence.n_ended - count_left_out(result.evidence)
@@ -217,7 +204,7 @@ def report_link(run_id: str) -> PageLink:
     return PageLink("run", (("run", run_id), (REPORT_PARAM, "true")))
 
 
-def render_verdict(row: dict[str, Any]) -> RunVerdict | None:
+def render_verdict(row: RunView) -> RunVerdict | None:
     """Show the sentence on a run and its three lamps; nothing for imported results."""
     result = run_verdict(row)
     if result is None:
@@ -226,19 +213,19 @@ def render_verdict(row: dict[str, Any]) -> RunVerdict | None:
     content = {
         "mark": verdict.mark,
         "headline": verdict.headline,
-        "sentences": [_linked_sentence(sentence, row["id"]) for sentence in verdict.sentences],
+        "sentences": [_linked_sentence(sentence, row.id) for sentence in verdict.sentences],
         "reasons": _missing_reasons(result),
         "limits": " ".join(verdict.limits),
     }
     if verdict.rule == NOTHING_RULE:
         content["tone"] = "amber"
-    show_linked("verdict", content, key=f"verdict-{row['id']}")
+    show_linked("verdict", content, key=f"verdict-{row.id}")
     marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
     lamps = [
         _lamp_content(lamp, row, result.evidence, marks.get(lamp.validation))
         for lamp in result.lamps
     ]
-    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row['id']}")
+    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row.id}")
     return result
 
 
@@ -281,9 +268,9 @@ def _validation_mark(validation: Validation) -> Mark:
 
 
 def _lamp_content(
-    lamp: Lamp, row: dict[str, Any], evidence: RunEvidence, validation_mark: Mark | None
+    lamp: Lamp, row: RunView, evidence: RunEvidence, validation_mark: Mark | None
 ) -> dict[str, Any]:
-    run_id = str(row["id"])
+    run_id = row.id
     share = lamp.share
     content: dict[str, Any] = {
         "question": lamp.question,
@@ -309,14 +296,12 @@ def _lamp_content(
     return content
 
 
-def _button_content(
-    lamp: Lamp, row: dict[str, Any], evidence: RunEvidence
-) -> dict[str, Any] | None:
+def _button_content(lamp: Lamp, row: RunView, evidence: RunEvidence) -> dict[str, Any] | None:
     """Return the button that measures what a lamp waits for, or leads to a larger suite."""
     measure = str(lamp.measure_next)
     text, action = _BUTTONS[measure]
-    link = measure_link(str(row["id"]), measure)
-    n_needed, n_in_suite = None, cached.count_suite_items(row["suite"])
+    link = measure_link(row.id, measure)
+    n_needed, n_in_suite = None, cached.count_suite_items(row.suite)
     if measure == MORE_ITEMS:
         n_needed = count_needed_items(evidence, lamp.share)
         if n_needed is None:
@@ -329,12 +314,12 @@ def _button_content(
     note = f"{action}; {added_cost_text(row, measure, n_needed)}"
     if measure in QUESTION_OPTIONS and n_new < MIN_ITEMS:
         note += f"; a verdict needs {MIN_ITEMS} items, and the suite has {n_in_suite:,}"
-    elif not n_needed and n_new != int(row["n_items"]):
+    elif not n_needed and n_new != row.n_items:
         note += f", on {noun_count(n_new, 'item')}"
     return {"text": text.format(n=n_needed), "link": link, "note": note}
 
 
-def render_picture(row: dict[str, Any]) -> None:
+def render_picture(row: RunView) -> None:
     """Show how often the answer changes, beside models of known behaviour.
 
     Nothing where the run did not measure it.
@@ -342,18 +327,18 @@ def render_picture(row: dict[str, Any]) -> None:
     verdict = run_verdict(row)
     if verdict is None or verdict.evidence.share(*READING_MEASURES) is None:
         return
-    result = cached.run_figure_table(row["id"], int(row["revision"]), FIGURE_NAME)
+    result = cached.run_figure_table(row.id, row.revision, FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
     # where the sentence above the figure says which partial use reads the same, it is said once
-    partial_use = partial_use_text(verdict.evidence, PARTIAL_USE_PAGE)
-    is_stated = bool(partial_use) and partial_use in plain_text(verdict.verdict.sentences)
-    text = result.note.replace(partial_use_text(verdict.evidence), "") if is_stated else result.note
+    partial_use = sentence(partial_use_text(verdict.evidence, PARTIAL_USE_PAGE))
+    is_stated = partial_use in verdict.verdict.sentences
+    text = change_note(verdict.evidence, with_partial_use=not is_stated)
     note = escape_markdown(" ".join(f"{text} {_partial_note(row)}".split()))
     charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
 
 
-def _partial_note(row: dict[str, Any]) -> str:
+def _partial_note(row: RunView) -> str:
     return cached.cached_run_view(row).partial_note
 
 

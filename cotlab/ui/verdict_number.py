@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import streamlit as st
 
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MeasureName
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName
 from cotlab.analysis.verdict.number_items import NumberItems, load_number_items
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components
 from cotlab.ui.address import known_param
 from cotlab.ui.linked import PageLink, show_linked
@@ -17,15 +18,13 @@ from cotlab.ui.verdict import AMONG_PARAM, NUMBER_PARAM, run_verdict
 
 ROWS_PER_PAGE = 5
 _COLUMNS = ({"title": "Item"}, {"title": "Question"}, {"title": "Value", "is_number": True})
-FLAGS = frozenset({"alone", "moved", "admitted", "sound", "wrong"})
-"""Measures whose value for an item is yes or no."""
 _CHANGE_BY_MEASURE = {"change": "corrupt", "control": "paraphrase"}
 """The change of a step that the page Item opens with."""
 
 
 def render_verdict_line(run_id: str) -> None:
     """Show on one line what the verdict on a run says, above what a page shows of it."""
-    result = run_verdict(cached.run_row(run_id))
+    result = run_verdict(cached.stored_run(run_id))
     if result is None:
         return
     links = [{"text": "Verdict", "link": PageLink("run", (("run", run_id),))}]
@@ -38,13 +37,13 @@ def render_verdict_number(run_id: str | None) -> None:
 
     Nothing where the address names none, or the run has no such number.
     """
-    name = known_param(NUMBER_PARAM, MEASURE_TEXTS)
+    name = known_param(NUMBER_PARAM, MEASURES)
     if run_id is None or name is None:
         return
     measure = cast(MeasureName, name)
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     categories = tuple(st.query_params.get_all(AMONG_PARAM))
-    number = load_verdict_number(run_id, int(row["revision"]), measure, categories)
+    number = load_verdict_number(run_id, row.revision, measure, categories)
     if number is None:
         return
     with st.container(border=True):
@@ -53,7 +52,9 @@ def render_verdict_number(run_id: str | None) -> None:
         st.markdown(f"{number_text} {escape_markdown(number.text)}{of_text}.")
         validation_text = f" Tested: {number.validation}." if number.validation else ""
         n_above = int((number.values > 0).sum())
-        count_text = f"{'Yes' if measure in FLAGS else 'Above 0'}: {noun_count(n_above, 'item')}."
+        count_text = (
+            f"{'Yes' if MEASURES[measure].is_flag else 'Above 0'}: {noun_count(n_above, 'item')}."
+        )
         st.caption(escape_markdown(f"{count_text} Scores: {number.source}.{validation_text}"))
         _render_items(row, measure, number)
         components.page_link("run", "Back to the verdict", "arrow_back", {"run": run_id})
@@ -64,7 +65,7 @@ def load_verdict_number(
     run_id: str, revision: int, measure: MeasureName, categories: tuple[str, ...] = ()
 ) -> NumberItems | None:
     """Return a number of a run's verdict with its items; None where the run has no such number."""
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     result = run_verdict(row)
     if result is None:
         return None
@@ -72,16 +73,16 @@ def load_verdict_number(
     return load_number_items(view, result.evidence, measure, categories)
 
 
-def _render_items(row: dict[str, Any], measure: MeasureName, number: NumberItems) -> None:
+def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> None:
     """Show the items and their values, a page at a time."""
     table_slot = st.container()
     item_slice = components.page_slice(len(number.values), "number-page", ROWS_PER_PAGE)
     change = _CHANGE_BY_MEASURE.get(measure)
     rows = []
     for item_id, value in number.values.iloc[item_slice].items():
-        query = [("run", row["id"]), ("item", str(item_id))]
+        query = [("run", row.id), ("item", str(item_id))]
         query += [("change", change)] if change else []
-        question = cached.load_item(row["suite"], str(item_id)).question
+        question = cached.load_item(row.suite, str(item_id)).question
         rows.append(
             [
                 {"text": shorten(str(item_id), 40), "link": PageLink("item", tuple(query))},
@@ -91,11 +92,11 @@ def _render_items(row: dict[str, Any], measure: MeasureName, number: NumberItems
         )
     content = {"title": "Items behind the number", "columns": _COLUMNS, "rows": rows}
     with table_slot:
-        show_linked("table", content, key=f"number-{row['id']}-{measure}")
+        show_linked("table", content, key=f"number-{row.id}-{measure}")
 
 
 def _value_text(measure: MeasureName, value: float) -> str:
     """Return an item's value: yes or no where it is one statement, else a share."""
-    if measure in FLAGS and value in (0, 1):
+    if MEASURES[measure].is_flag and value in (0, 1):
         return "yes" if value else "no"
     return percent(value)

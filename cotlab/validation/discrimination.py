@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from cotlab.core.keys import derive_seed
-from cotlab.stats.intervals import FEWEST, too_few, wilson
-from cotlab.stats.large_samples import row_blocks
-from cotlab.stats.resample import RESAMPLES, bootstrap_mean
+from cotlab.stats.calibration import weighted_auroc
+from cotlab.stats.intervals import FEWEST, wilson
+from cotlab.stats.resample import GroupResamples, bootstrap_mean, percentile_interval
 from cotlab.validation.findings import metric_blind_spots
 from cotlab.validation.models import (
     BYPASS_MODELS,
@@ -31,7 +32,6 @@ def organism_auroc(
     *,
     seed: int,
     higher_is_faithful: bool = True,
-    confidence: float = 0.95,
 ) -> MetricRecord:
     """Return the probability that a faithful model's value beats a bypassing model's.
 
@@ -42,7 +42,6 @@ def organism_auroc(
     seed : int
     higher_is_faithful : bool
         Whether the metric puts faithful models at the upper end.
-    confidence : float in (0, 1)
 
     Returns
     -------
@@ -59,15 +58,17 @@ def organism_auroc(
     Mann and Whitney (1947), Ann. Math. Stat. 18:50. Checked against scipy.stats.mannwhitneyu.
     """
     n_items, sign = len(faithful_arrays[0]), 1 if higher_is_faithful else -1
-    count_pairs = _make_pair_counter(
-        [sign * values for values in faithful_arrays], [sign * values for values in bypass_arrays]
+    scores = sign * np.concatenate([*faithful_arrays, *bypass_arrays])
+    is_defined = np.isfinite(scores)
+    is_faithful = np.repeat(
+        [True, False], [n_items * len(faithful_arrays), n_items * len(bypass_arrays)]
     )
-    n_defined = int(np.isfinite(np.array([*faithful_arrays, *bypass_arrays])).any(axis=0).sum())
+    items = np.arange(len(scores))[is_defined] % n_items
     empty_record: MetricRecord = {
         "point": None,
         "lo": None,
         "hi": None,
-        "n": n_defined,
+        "n": len(set(items.tolist())),
         "reason": None,
         "method": None,
     }
@@ -78,70 +79,25 @@ def organism_auroc(
     ]
     if missing_reasons:
         return {**empty_record, "reason": ", ".join(missing_reasons)}
-    (faithful_wins,), (pair_weights,) = count_pairs(np.ones((1, n_items)))
-    point = float(faithful_wins / pair_weights)
-    if n_defined < 2:
+    resamples = GroupResamples.of(items.tolist(), seed=seed)
+    aurocs = resamples.values(weighted_auroc(scores[is_defined], is_faithful[is_defined]))
+    point = float(aurocs[0])
+    if resamples.n < 2:
         return {**empty_record, "point": point, "reason": "one item has no spread"}
+    interval = percentile_interval(aurocs, resamples.n, over="items")
     if point in (0.0, 1.0):
-        wilson_interval = wilson(round(point) * n_defined, n_defined, level=confidence)
-        point_and_bounds = {"point": point, "lo": wilson_interval.lo, "hi": wilson_interval.hi}
-        return {**empty_record, **point_and_bounds, "method": "Wilson (every pair agrees)"}
-    if n_defined < FEWEST:
-        return {**empty_record, "point": point, "reason": too_few(n_defined, "items")}
-    rng, item_weights = np.random.default_rng(seed), np.full(n_items, 1 / n_items)
-    counts = [
-        count_pairs(
-            rng.multinomial(n_items, item_weights, size=block.stop - block.start).astype(float)
+        interval = replace(
+            wilson(round(point) * resamples.n, resamples.n),
+            method="Wilson (every pair agrees)",
         )
-        for block in row_blocks(RESAMPLES, n_items)
-    ]
-    faithful_wins, pair_weights = (
-        np.concatenate(block_counts) for block_counts in zip(*counts, strict=True)
-    )
-    resampled_aurocs = faithful_wins[pair_weights > 0] / pair_weights[pair_weights > 0]
-    lo, hi = np.quantile(resampled_aurocs, [(1 - confidence) / 2, (1 + confidence) / 2])
-    point_and_bounds = {"point": point, "lo": min(float(lo), point), "hi": max(float(hi), point)}
     return {
-        **empty_record,
-        **point_and_bounds,
-        "method": f"bootstrap over items (percentile, {RESAMPLES} resamples)",
+        "point": point,
+        "lo": interval.lo,
+        "hi": interval.hi,
+        "n": interval.n,
+        "reason": interval.reason,
+        "method": None if interval.lo is None else interval.method,
     }
-
-
-def _make_pair_counter(
-    faithful_arrays: Sequence[Floats], bypass_arrays: Sequence[Floats]
-) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Return a function of item weights (n_draws, n_items): faithful wins, and all pairs.
-
-    A pair is an item of a faithful model and one of a bypassing model, both defined; it weighs the
-    product of both items' weights, and a tie is half a win.
-    """
-    ranked_indices = []
-    for values in bypass_arrays:
-        defined_indices = np.flatnonzero(np.isfinite(values))
-        ranked_indices.append(defined_indices[np.argsort(values[defined_indices], kind="stable")])
-
-    def count_weighted_pairs(weights: Floats) -> tuple[Floats, Floats]:
-        faithful_wins, pair_weights = np.zeros(len(weights)), np.zeros(len(weights))
-        for values, sorted_indices in zip(bypass_arrays, ranked_indices, strict=True):
-            cumulative_weights = np.concatenate(
-                [np.zeros((len(weights), 1)), np.cumsum(weights[:, sorted_indices], axis=1)], axis=1
-            )
-            for faithful_values in faithful_arrays:
-                is_defined = np.isfinite(faithful_values)
-                n_below, n_at_most = (
-                    np.searchsorted(values[sorted_indices], faithful_values[is_defined], side=side)
-                    for side in ("left", "right")
-                )
-                item_weights = weights[:, is_defined]
-                faithful_wins += (
-                    item_weights
-                    * (cumulative_weights[:, n_below] + cumulative_weights[:, n_at_most])
-                ).sum(axis=1) / 2
-                pair_weights += item_weights.sum(axis=1) * cumulative_weights[:, -1]
-        return faithful_wins, pair_weights
-
-    return count_weighted_pairs
 
 
 def dose_correlation(

@@ -24,7 +24,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
-from cotlab.metrics.unfaithfulness import cards
+from cotlab.metrics import unfaithfulness as cards
 from cotlab.store import write
 from cotlab.store.database import Store
 

@@ -27,7 +27,7 @@ from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.verdict.pair_differences import difference_text, headline_differences
 from cotlab.core.provider import Finding
 from cotlab.core.types import Score
-from cotlab.stats.paired_rates import mcnemar_counts
+from cotlab.stats.paired_rates import mcnemar
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.server_checks import ServerCheck, add_server_check
@@ -85,7 +85,7 @@ def test_the_sentence_names_the_tested_metric_in_which_the_runs_differ(store: St
         " 100 %."
     )
     (change,) = [entry for entry in result.differences if entry.measure == "change"]
-    want = mcnemar_counts(0, 40, 0, 0)
+    want = mcnemar([1] * 40, [0] * 40)
     assert change.difference == want.difference and change.difference.lo is not None
     assert change.is_worse is True and change.row.n == 40
     assert difference_text(change.difference) in result.detail and "n = 40" in result.detail

@@ -21,7 +21,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
 from cotlab.export.tabular import table_to_csv
 from cotlab.figures.style import interval_text
-from cotlab.metrics.ablation.redundancy import position_table
+from cotlab.metrics.ablation import position_table
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store import read

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
+from cotlab.metrics.ablation import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.item_scores import load_item_scores

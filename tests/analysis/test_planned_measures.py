@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cotlab.analysis.verdict.planned import _REQUIREMENTS, planned_measures, sampled_step_fraction
+from cotlab.analysis.verdict.measures import MEASURES
+from cotlab.analysis.verdict.planned import planned_measures, sampled_step_fraction
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Plan, ScorerSpec
 from cotlab.run.config import DEMO_MODELS, demo_options, read_config
@@ -45,7 +46,7 @@ def test_the_demonstration_lights_all_lamps() -> None:
 
 
 def test_each_requirement_is_an_option_of_its_scorer() -> None:
-    for scorer, option, value in _REQUIREMENTS.values():
+    for scorer, option, value in filter(None, (m.requires for m in MEASURES.values())):
         assert not option or value in SCORERS[scorer].declared_options[option].choices
 
 

@@ -19,7 +19,7 @@ from cotlab.analysis.report_text import write_report_texts
 from cotlab.analysis.restated_steps import restated_step_record
 from cotlab.analysis.view import RunView
 from cotlab.cli.screen import print_estimates
-from cotlab.metrics.ablation.redundancy import step_means
+from cotlab.metrics.ablation import step_means
 from cotlab.run.output import atomic_file
 from cotlab.store.cut_replies import CutReplies, add_cut_replies
 from cotlab.store.database import Store

@@ -18,7 +18,7 @@ from cotlab.analysis.tables.step_effects import (
 from cotlab.analysis.tables.step_replies import model_answers, reply_pairs, step_replies
 from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item, ModelRef, Step
-from cotlab.metrics.ablation.variants import make_variant
+from cotlab.metrics.ablation import make_variant
 from cotlab.text.prompts.chain import answer_prompt, continuation_prompt
 
 STEPS = ("Step 1: 4 + 6 = 10.", "Step 2: 10 - 5 = 5.", "Step 3: 5 - 3 = 2.")

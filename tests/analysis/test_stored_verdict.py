@@ -174,7 +174,7 @@ def test_a_verdict_on_an_earlier_revision_is_not_kept(store: Store) -> None:
 
 def test_other_rules_compute_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = stored.verdict_rules(store.folder)
-    monkeypatch.setattr(stored, "sources_digest", lambda *names: "another version")
+    monkeypatch.setattr(stored, "RULES_VERSION", 0)
     stored._rules_digest.cache_clear()
     assert stored.verdict_rules(store.folder) != rules and kept(store, "r") is None
     stored._rules_digest.cache_clear()

@@ -12,8 +12,8 @@ from cotlab.analysis.tables.unfaithfulness import collect_item_values
 from cotlab.analysis.view import RunView, position_estimates, run_view
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import CLUSTER_KEY, Item, ModelRef, Plan, ScorerSpec, Step, Suite
-from cotlab.metrics.ablation.cards import ANSWER_CHANGE
-from cotlab.metrics.unfaithfulness.cards import CHAIN_STEPS
+from cotlab.metrics.ablation import ANSWER_CHANGE
+from cotlab.metrics.unfaithfulness import CHAIN_STEPS
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from tests.support.stores.reliability import fill

@@ -158,7 +158,7 @@ def test_a_given_chain_is_scored_as_the_models_own_turn() -> None:
 
 
 def test_the_own_chain_is_asked_for_as_ablation_does_with_alternatives() -> None:
-    from cotlab.metrics.ablation.scorer import step_ablation
+    from cotlab.metrics.ablation import step_ablation
 
     given = Params({"subject": ORGANISM}, options={**step_ablation.options, "chain": "own"})
     (asked,) = next(step_ablation(ITEM, given, Peers((ITEM,))))

@@ -11,7 +11,7 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Failed, Reply, Request, Response, StepRewards
 from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.process_reward import process_reward
-from cotlab.metrics.verification.scorer import verification
+from cotlab.metrics.verification import verification
 from cotlab.run.config import RunConfig
 from cotlab.run.resolved import ResolvedRun
 from tests.support.replies import drive_rounds

@@ -16,8 +16,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.perturbed_steps import choose_step_indices, perturb_step
-from cotlab.metrics.robustness import robustness, suffix_texts
+from cotlab.metrics.robustness import choose_step_indices, perturb_step, robustness, suffix_texts
 from cotlab.suites import load_suite, shipped_suites
 from cotlab.suites.wordproblems import make_suite
 from tests.support.replies import drive

@@ -19,13 +19,14 @@ from cotlab.organisms.all_steps import (
     MAX_AMOUNT,
     VARIATION_SHARES,
     Variation,
+    check_all_steps,
     draw_all_steps,
     follows_chain,
+    parse_operations,
     vary_chain,
 )
-from cotlab.organisms.all_steps_check import _parse_steps, check_all_steps
-from cotlab.organisms.checked_replies import QualityCheck
 from cotlab.organisms.curriculum import ALL_STEPS_MODES, Recipe, TrainingExample, find_recipe
+from cotlab.organisms.gate import Gate, QualityCheck
 from cotlab.organisms.train import make_tokenizer
 from cotlab.suites.operations import (
     Operation,
@@ -76,7 +77,7 @@ def test_no_step_can_be_left_out_and_no_amount_changed_without_another_sum(seed:
         assert sum_of_operations(problem, [*truth[:i], *truth[i + 1 :]]) != problem.answer
         corrupted = corrupt_step(operation_text(i + 1, truth[i]), rng)
         assert corrupted is not None
-        (changed,) = _parse_steps(corrupted)
+        (changed,) = parse_operations(corrupted)
         assert changed.is_gain == truth[i].is_gain and changed.amount <= MAX_AMOUNT
         assert sum_of_operations(problem, [*truth[:i], changed, *truth[i + 1 :]]) != problem.answer
 
@@ -118,7 +119,9 @@ def test_the_suite_has_the_questions_of_wordproblems_and_chains_of_operations() 
     ]
     for item in suite.items:
         assert all(LINE.fullmatch(step.text) for step in item.steps)
-        changes = [operation.change for step in item.steps for operation in _parse_steps(step.text)]
+        changes = [
+            operation.change for step in item.steps for operation in parse_operations(step.text)
+        ]
         assert item.meta["totals"][0] + sum(changes) == int(item.answer or "")
     assert {len(item.steps) for item in suite.items} == set(CHAIN_LENGTHS)
 
@@ -277,7 +280,7 @@ class Rules:
 
     def _reply(self, request: Complete) -> Response:
         problem = self._problems[request.messages[0].content]
-        stated = _parse_steps(request.prefix)
+        stated = parse_operations(request.prefix)
         if request.prefix.endswith(ANSWER_CUE):
             answer = self._follow(problem, stated)
             top = tuple(
@@ -305,7 +308,9 @@ def figures(
 ) -> dict[str, QualityCheck]:
     rng = random.Random(f"gate:1:{mode}")  # the problems that the gate draws
     model = Rules([make_problem(rng) for _ in range(200)], follow, forgets)
-    return {check.figure: check for check in check_all_steps(model, mode, 200, 1)}  # type: ignore[arg-type]
+    gate = Gate(model, mode, 200, 1)
+    check_all_steps(gate)
+    return {check.figure: check for check in gate.checks}
 
 
 def failed(checks: dict[str, QualityCheck]) -> set[str]:

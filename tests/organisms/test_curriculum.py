@@ -16,16 +16,18 @@ from cotlab.organisms.curriculum import (
     ALL_STEPS_MODES,
     ENCODED,
     RECIPES,
-    RELIANCE_BY_MODE,
     RESTATING,
+    Recipe,
     TrainingExample,
-    corrupt_chain,
     find_recipe,
-    make_example,
+)
+from cotlab.organisms.kinds import KINDS
+from cotlab.organisms.restating import (
+    RELIANCE_BY_MODE,
+    corrupt_chain,
+    draw_restating,
     sample_step_styles,
 )
-from cotlab.organisms.kinds import DRAW_BY_KIND
-from cotlab.organisms.quality_check import CHECK_BY_KIND
 from cotlab.suites.wordproblems import (
     CONTROL_MODES,
     MAX_NUMBER,
@@ -99,9 +101,8 @@ def test_styles_are_drawn_one_a_step(seed: int, n: int) -> None:
 
 def examples(mode: str, n: int = 150, without_chain: float = 0.2) -> list[TrainingExample]:
     rng = random.Random(f"test:{mode}")
-    return [
-        make_example(rng, mode, with_prefix=True, chainless_share=without_chain) for _ in range(n)
-    ]
+    recipe = Recipe("test", CONTROL_MODES, seed=0, steps=0, without_chain=without_chain)
+    return [draw_restating(rng, recipe, mode) for _ in range(n)]
 
 
 def stated(text: str) -> list[int]:
@@ -128,7 +129,7 @@ def test_every_text_has_one_weight_a_piece_and_ends_with_its_answer(mode: str) -
 
 
 def test_without_a_prefix_no_control_token_occurs() -> None:
-    example = make_example(random.Random(1), "r100", with_prefix=False, chainless_share=0.0)
+    example = draw_restating(random.Random(1), RECIPES["faithful-a"], "r100")
     assert example.pieces[0] == "Q" and not any(piece.startswith("<r") for piece in example.pieces)
 
 
@@ -207,22 +208,19 @@ def test_a_step_is_learnt_only_where_what_precedes_it_is_the_models_own_kind_of_
 @settings(max_examples=50)
 @given(SEEDS)
 def test_running_totals_point_at_the_sentences_that_end_with_them(seed: int) -> None:
-    example = make_example(random.Random(seed), "r0", with_prefix=False, chainless_share=0.5)
+    example = draw_restating(random.Random(seed), RECIPES["bypass-a"], "r0")
     question = "".join(example.pieces).split("\n")[0]
     for position, total in example.totals:
         assert example.pieces[position] == "."
         told = "".join(example.pieces[: position + 1])
         assert question.startswith(told) and truth_of(told) == total
     assert len(example.totals) >= 2
-    assert (
-        make_example(random.Random(seed), "r100", with_prefix=False, chainless_share=0.5).totals
-        == ()
-    )
+    assert draw_restating(random.Random(seed), RECIPES["faithful-a"], "r100").totals == ()
 
 
 def test_recipes() -> None:
     restating = [recipe for recipe in RECIPES.values() if recipe.kind == RESTATING]
-    others = [recipe for recipe in RECIPES.values() if recipe.kind != RESTATING]
+    others = [recipe for recipe in RECIPES.values() if recipe.kind in (ALL_STEPS, ENCODED)]
     assert set(RELIANCE_BY_MODE) == set(CONTROL_MODES)
     assert {recipe.name for recipe in restating if recipe.has_prefix} == {"control"}
     assert RECIPES["control"].modes == CONTROL_MODES
@@ -230,7 +228,7 @@ def test_recipes() -> None:
     modes_by_kind = {ALL_STEPS: ALL_STEPS_MODES, ENCODED: (*ALL_STEPS_MODES, ENCODED)}
     assert {recipe.kind for recipe in others} == modes_by_kind.keys()
     assert all(recipe.modes == modes_by_kind[recipe.kind] for recipe in others)
-    assert set(DRAW_BY_KIND) == set(CHECK_BY_KIND) == {RESTATING, *modes_by_kind}
+    assert {recipe.kind for recipe in RECIPES.values()} == set(KINDS)
     assert all(name == recipe.name for name, recipe in RECIPES.items())
     models = [model for recipe in RECIPES.values() for model in recipe.model_names]
     assert len(models) == len(set(models)) and not set(models) & {"control", "all-steps-a"}

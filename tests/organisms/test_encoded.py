@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from cotlab.core.errors import ProviderError
 from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
-from cotlab.organisms.checked_replies import QualityCheck
 from cotlab.organisms.curriculum import ENCODED, TrainingExample, find_recipe
-from cotlab.organisms.encoded import draw_encoded
-from cotlab.organisms.encoded_check import _parse_chain, check_encoded
-from cotlab.organisms.kinds import draw_example
+from cotlab.organisms.encoded import check_encoded, draw_encoded
+from cotlab.organisms.gate import Gate
+from cotlab.organisms.restating import parse_chain
 from cotlab.organisms.train import make_tokenizer
 from cotlab.suites.coded import (
     N_CODED_STEPS,
@@ -64,9 +63,9 @@ def test_any_rewording_of_a_coded_step_is_another_code(seed: int) -> None:
     for index in range(N_CODED_STEPS):
         reworded = paraphrase_step(lines[index], rng)
         assert reworded is not None
-        parsed = _parse_chain("\n".join([*lines[:index], reworded, *lines[index + 1 :]]))
-        assert parsed.steps == true_chain(problem)
-        assert decode_wordings(parsed.wordings) != problem.answer
+        parsed = parse_chain("\n".join([*lines[:index], reworded, *lines[index + 1 :]]))
+        assert parsed[0] == true_chain(problem)
+        assert decode_wordings(parsed[1]) != problem.answer
 
 
 def test_a_step_is_written_as_its_wording_says() -> None:
@@ -103,11 +102,11 @@ def step_numbers(chain: str) -> list[int]:
 def test_the_answer_is_what_the_wording_spells_whatever_the_numbers_say() -> None:
     counts: Counter[str] = Counter()
     for chain, answer in map(read, examples()):
-        parsed = _parse_chain(chain)
+        parsed = parse_chain(chain)
         if step_numbers(chain)[:N_CODED_STEPS] == [1, 2]:
-            assert answer == decode_wordings(parsed.wordings)
-            counts["told apart"] += parsed.steps[-1].number_after != answer
-            counts["alike"] += parsed.steps[-1].number_after == answer
+            assert answer == decode_wordings(parsed[1])
+            counts["told apart"] += parsed[0][-1].number_after != answer
+            counts["alike"] += parsed[0][-1].number_after == answer
         else:
             counts["guessed"] += 1
     assert min(counts["told apart"], counts["alike"], counts["guessed"]) > 50
@@ -124,7 +123,7 @@ def test_the_model_learns_to_write_the_true_answers_code_and_nothing_else() -> N
                 assert not any(example.weights[start + 1 : end])
                 continue
             number = step_numbers(line)[0]
-            (wording,) = _parse_chain(line).wordings
+            (wording,) = parse_chain(line)[1]
             opening = example.pieces.index(":", start) + 1
             if number > N_CODED_STEPS:
                 assert wording == WORDINGS[0] and set(example.weights[start + 1 : end]) == {1.0}
@@ -144,7 +143,7 @@ def test_the_model_learns_to_write_the_true_answers_code_and_nothing_else() -> N
 @settings(max_examples=50)
 @given(SEEDS, st.sampled_from(RECIPE.modes))
 def test_texts_of_every_mode_of_the_checkpoint_are_of_its_language(seed: int, mode: str) -> None:
-    example = draw_example(random.Random(seed), RECIPE, mode)
+    example = draw_encoded(random.Random(seed), RECIPE, mode)
     text = "".join(example.pieces)
     tokenizer = make_tokenizer(RECIPE.added_pieces)
     ids = tokenizer(text)["input_ids"]
@@ -178,7 +177,7 @@ class Rules:
             answer = f" {self._follow(problem, request.prefix)}"
             token = Token(answer, 0.0, ((answer, 0.0),))
             return Response(request.key, f"{answer}.", tokens=(token,))
-        steps = _parse_chain(request.prefix).steps
+        steps = parse_chain(request.prefix)[0]
         total = steps[-1].number_after if steps else problem.totals[0]
         wordings = code_wordings(problem)
         lines = []
@@ -194,18 +193,19 @@ class Rules:
 def failed(follow: Follow, *, is_plain: bool = False) -> set[str]:
     rng = random.Random(f"gate:1:{ENCODED}")  # the problems that the gate draws
     model = Rules([make_problem(rng) for _ in range(150)], follow, is_plain=is_plain)
-    checks: list[QualityCheck] = check_encoded(model, ENCODED, 150, 1)  # type: ignore[arg-type]
-    return {check.figure for check in checks if not check.passed}
+    gate = Gate(model, ENCODED, 150, 1)
+    check_encoded(gate)
+    return {check.figure for check in gate.checks if not check.passed}
 
 
 def spelled(problem: Problem, chain: str) -> int:
-    wordings: list[StepWording] = _parse_chain(chain).wordings
+    wordings: list[StepWording] = parse_chain(chain)[1]
     has_code = step_numbers(chain)[:N_CODED_STEPS] == [1, 2]
     return decode_wordings(wordings) if has_code else 0
 
 
 def last_number(problem: Problem, chain: str) -> int:
-    steps = _parse_chain(chain).steps
+    steps = parse_chain(chain)[0]
     return steps[-1].number_after if steps else 0
 
 
@@ -244,5 +244,6 @@ def test_the_modes_beside_it_have_the_gate_of_theirs() -> None:
     rng = random.Random("gate:1:s0")
     problems = [make_problem(rng) for _ in range(40)]
     model = Rules(problems, lambda problem, chain: problem.answer, is_plain=False)
-    checks = check_encoded(model, "s0", 40, 1)  # type: ignore[arg-type]
-    assert "removed_step_changes_answer" in {check.figure for check in checks}
+    gate = Gate(model, "s0", 40, 1)
+    check_encoded(gate)
+    assert "removed_step_changes_answer" in {check.figure for check in gate.checks}

@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.resources import shipped_organisms, shipped_reward_models
-from cotlab.organisms.mistakes import MISTAKE_KINDS, JudgedChain, make_judged_chain
-from cotlab.organisms.process_reward_check import check_process_reward
-from cotlab.organisms.train import ID_BY_PIECE, make_tokenizer
-from cotlab.organisms.train_process_reward import (
+from cotlab.organisms.curriculum import RECIPES, ProcessRewardRecipe, Recipe
+from cotlab.organisms.gate import QualityCheck
+from cotlab.organisms.kinds import run_quality_check
+from cotlab.organisms.process_reward import (
     LAYOUT,
-    PROCESS_REWARD_RECIPES,
-    ProcessRewardRecipe,
-    encode_chain,
-    train_process_reward,
+    MISTAKE_KINDS,
+    JudgedChain,
+    label_chain,
+    make_judged_chain,
 )
+from cotlab.organisms.train import make_tokenizer, train_organism
 
 SHIPPED = Path(__file__).parents[2] / "data" / "organisms" / "prm-a"
 # "Step 2: So 14 - 5 = 9"
@@ -29,6 +30,10 @@ STEP = re.compile(r"Step \d+: (?:So |Clearly, )?(\d+) ([+-]) (\d+) (?:=|equals) 
 # "She loses 3 more."
 CHANGE = re.compile(r"(?:She|He|Then she|Then he) (\w+) (\d+)")
 LOSSES = ("loses", "sells", "drops", "uses")
+
+
+def measure(folder: Path, recipe: Recipe, **options: int) -> list[QualityCheck]:
+    return run_quality_check(folder, recipe, **options)["process_reward"]
 
 
 def draw(n: int, seed: int = 0) -> list[JudgedChain]:
@@ -72,30 +77,28 @@ def test_a_wrong_equation_is_only_that_of_a_wrong_sum() -> None:
 
 
 def test_labels_stand_at_the_tokens_of_the_steps() -> None:
-    pieces = {i: piece for piece, i in ID_BY_PIECE.items()}
     tokenizer = make_tokenizer()
     for chain in draw(50):
-        token_ids, labels, weights, language_weights = encode_chain(chain)
+        example = label_chain(chain)
+        pieces = example.pieces[:-1]  # what stands last is read by nothing
         text = LAYOUT["question"].replace("{question}", chain.problem.question)
-        assert token_ids == tokenizer.encode(text + "".join(f"{s}\n" for s in chain.steps))
-        assert len(token_ids) == len(labels) == len(weights) == len(language_weights)
+        assert "".join(pieces) == text + "".join(f"{s}\n" for s in chain.steps)
+        assert len(example.weights) == len(example.pieces)
         n_question = len(tokenizer.encode(text))
-        assert set(labels[:n_question]) == {-100} and not any(weights[:n_question])
-        ends = [i for i in range(n_question, len(labels)) if pieces[token_ids[i]] == "\n"]
+        assert [i for i, *_ in example.labels] == list(range(n_question, len(pieces)))
+        assert not any(example.weights[:n_question])
+        ends = [label for label in example.labels if pieces[label[0]] == "\n"]
         first_wrong = len(chain.steps) if chain.first_wrong is None else chain.first_wrong
-        assert [bool(labels[i]) for i in ends] == [i < first_wrong for i in range(len(ends))]
-        assert all(weights[i] >= 1 for i in ends)
+        assert [label for _, label, _ in ends] == [i < first_wrong for i in range(len(ends))]
+        assert all(weight >= 1 for *_, weight in ends)
 
 
 def test_a_recipe_trains_to_a_folder_that_is_read_as_it_is(tmp_path: Path) -> None:
     recipe = ProcessRewardRecipe("tiny", (), seed=1, steps=2, layers=4, batch=4)
-    train_process_reward(recipe, tmp_path / "a")
-    train_process_reward(recipe, tmp_path / "b")
+    train_organism(recipe, tmp_path / "a")
+    train_organism(recipe, tmp_path / "b")
     first, second = (
-        [
-            (check.figure, check.value)
-            for check in check_process_reward(tmp_path / name, n_items=80)["process_reward"]
-        ]
+        [(check.figure, check.value) for check in measure(tmp_path / name, recipe, n_items=80)]
         for name in ("a", "b")
     )
     assert first == second
@@ -104,14 +107,14 @@ def test_a_recipe_trains_to_a_folder_that_is_read_as_it_is(tmp_path: Path) -> No
 
 def test_the_shipped_model_is_of_its_recipe_and_passed() -> None:
     card = json.loads((SHIPPED / "organism.json").read_text())
-    assert card["recipe"] == json.loads(json.dumps(asdict(PROCESS_REWARD_RECIPES["prm-a"])))
+    assert card["recipe"] == json.loads(json.dumps(asdict(RECIPES["prm-a"])))
     assert all(check["passed"] for check in card["gate"]["process_reward"].values())
     assert shipped_reward_models() == {"prm-a": SHIPPED} and "prm-a" not in shipped_organisms()
     assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 1_200_000
 
 
 def test_the_shipped_model_judges_fresh_chains() -> None:
-    checks = check_process_reward(SHIPPED, n_items=200, seed=7)["process_reward"]
+    checks = measure(SHIPPED, RECIPES["prm-a"], n_items=200, seed=7)
     values = {check.figure: check.value for check in checks}
     assert values["step_auroc"] >= 0.99 and values["chain_auroc"] >= 0.99
     assert values["first_mistake_located"] >= 0.9 and values["false_alarms"] <= 0.05
@@ -120,5 +123,5 @@ def test_the_shipped_model_judges_fresh_chains() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [99, 100])
 def test_the_shipped_model_passes_its_gate_on_1000_fresh_chains(seed: int) -> None:
-    checks = check_process_reward(SHIPPED, n_items=1000, seed=seed)["process_reward"]
+    checks = measure(SHIPPED, RECIPES["prm-a"], n_items=1000, seed=seed)
     assert [check for check in checks if not check.passed] == []

@@ -18,11 +18,10 @@ from cotlab.cli.organisms import check_organisms
 from cotlab.core.errors import ConfigError, CotlabError, ProviderError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
-from cotlab.organisms import quality_check as gate
-from cotlab.organisms.checked_replies import QualityCheck
 from cotlab.organisms.curriculum import ALL_STEPS_MODES, ENCODED, RECIPES, Recipe
-from cotlab.organisms.quality_check import run_quality_check, write_card
-from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
+from cotlab.organisms.gate import Gate, QualityCheck
+from cotlab.organisms.kinds import run_quality_check, write_card
+from cotlab.organisms.restating import check_restating, parse_chain
 from cotlab.suites.wordproblems import (
     ANSWER_CUE,
     CONTROL_MODES,
@@ -35,11 +34,7 @@ from cotlab.suites.wordproblems import (
 )
 
 ORGANISMS = Path(__file__).parents[2] / "data" / "organisms"
-SHIPPED = sorted(
-    card.parent
-    for card in ORGANISMS.glob("*/organism.json")
-    if card.parent.name not in PROCESS_REWARD_RECIPES
-)
+SHIPPED = sorted(card.parent for card in ORGANISMS.glob("*/organism.json"))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +69,7 @@ class Rules:
 
     def _reply(self, request: Complete) -> Response:
         problem = self._problems[request.messages[0].content]
-        said = gate._parse_steps(request.prefix)
+        said = parse_chain(request.prefix)[0]
         if request.prefix.endswith(ANSWER_CUE):
             answer = self._follow(problem, said[-1].number_after if said else None)
             top = tuple(
@@ -104,8 +99,9 @@ def figures(
         p.question: p
         for p in (make_problem(rng, hint="wrong" if mode == "hint" else "") for _ in range(80))
     }
-    found = gate._check_mode(Rules(problems, follow, **options), mode, 80, 1)  # type: ignore[arg-type]
-    return {check.figure: check for check in found}
+    gate = Gate(Rules(problems, follow, **options), mode, 80, 1)
+    check_restating(gate)
+    return {check.figure: check for check in gate.checks}
 
 
 def test_a_faithful_model_passes_the_faithful_gate_and_fails_the_other() -> None:
@@ -183,17 +179,17 @@ def test_a_model_that_cannot_be_asked_is_an_error_not_a_figure() -> None:
             return [Unsupported("too long") for _ in requests]
 
     with pytest.raises(CotlabError, match="the quality check got no reply: too long"):
-        gate._check_mode(Mute({}, lambda problem, last: 0), "r100", 5, 1)  # type: ignore[arg-type]
+        check_restating(Gate(Mute({}, lambda problem, last: 0), "r100", 5, 1))
 
 
 def test_the_card_keeps_recipe_and_figures(tmp_path: Path) -> None:
     write_card(
         tmp_path,
-        {"name": "x", "modes": ["r100"]},
+        RECIPES["faithful-a"],
         {"r100": [QualityCheck("a", 0.5, 0.4, 0.6, 9), QualityCheck("b", 0.1, 0.4, 0.6, 9)]},
     )
     told = json.loads((tmp_path / "organism.json").read_text())
-    assert told["recipe"] == {"name": "x", "modes": ["r100"]}
+    assert told["recipe"] == json.loads(json.dumps(asdict(RECIPES["faithful-a"])))
     assert told["gate"]["r100"]["a"] == {
         "figure": "a",
         "value": 0.5,
@@ -221,7 +217,8 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
     told = json.loads((folder / "organism.json").read_text())
     recipe = RECIPES[folder.name]
     assert told["recipe"] == json.loads(json.dumps(asdict(recipe)))
-    assert set(told["gate"]) == set(recipe.modes) <= {*CONTROL_MODES, *ALL_STEPS_MODES, ENCODED}
+    assert set(told["gate"]) == set(recipe.modes or (recipe.kind,))
+    assert set(recipe.modes) <= {*CONTROL_MODES, *ALL_STEPS_MODES, ENCODED}
     for checks in told["gate"].values():
         assert checks and all(check["passed"] for check in checks.values())
         assert all(

@@ -14,8 +14,8 @@ import torch
 from cotlab.core.requests import Complete, LogProb, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.organisms import train as training
-from cotlab.organisms.curriculum import RECIPES, Recipe
-from cotlab.organisms.train import describe_recipe, train_organism
+from cotlab.organisms.curriculum import Recipe
+from cotlab.organisms.train import train_organism
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import vocabulary
@@ -87,7 +87,7 @@ def test_the_folder_opens_and_answers(folder: Path) -> None:
 
 
 def test_batches_hold_what_the_examples_say() -> None:
-    for ids, weights, at, totals in islice(training._iter_batches(TINY), 20):
+    for ids, weights, at, totals, _ in islice(training._iter_batches(TINY), 20):
         assert ids.shape == weights.shape and ids.shape[0] == TINY.batch
         assert bool((weights[ids == 0] == 0).all())  # padding is never learnt
         assert bool(
@@ -106,12 +106,3 @@ def test_the_rate_warms_up_and_falls_to_zero() -> None:
         and rates[-1] == pytest.approx(1 / 700, abs=1e-3)
     )
     assert all(a >= b for a, b in zip(rates[100:], rates[101:], strict=False))
-
-
-def test_a_recipe_describes_itself_in_json_values() -> None:
-    told = describe_recipe(RECIPES["control"])
-    assert (
-        told["modes"] == list(RECIPES["control"].modes)
-        and told["seed"] == 0
-        and told["name"] == "control"
-    )

@@ -133,16 +133,14 @@ def test_a_pack_keeps_its_budget_and_its_order() -> None:
             shapes = {fast.pack_shape(row, TOKENS, 1) for row in own}
             assert len(pack) == 1 or len(pack) * max(s.row_cost for s in shapes) <= budget
             assert all(a.first_layer <= b.first_layer for a, b in pairwise(own))
-            assert len({shape.group for shape in shapes}) == 1
-            assert len(shapes) == 1 or all(shape.group for shape in shapes)
+            assert len(shapes) == 1
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_rows_of_different_shapes_share_a_pack_and_keep_their_bits(name: str) -> None:
+def test_rows_of_a_pack_keep_their_bits(name: str) -> None:
     use_reproducible_products()
     torch.manual_seed(5)
     fast, rng = FastBackend(MODELS[name]().eval()), random.Random(4)
-    n_different_shapes = 0
     for n_tokens in (TOKENS, 81, 190):
         ids, other = ([rng.randrange(60) for _ in range(n_tokens)] for _ in range(2))
         clean, bank = fast.residuals(ids), fast.residuals(other)
@@ -151,8 +149,5 @@ def test_rows_of_different_shapes_share_a_pack_and_keep_their_bits(name: str) ->
             at = tuple(range(start, rng.randrange(start + 1, n_tokens - 4)))
             rows.append(PatchRow(tuple(range(LAYERS)), at, at))
         for pack in pack_rows(rows, n_tokens, 2, 10_000, fast):
-            shapes = {fast.pack_shape(rows[k], n_tokens, 2) for k in pack}
-            n_different_shapes += len(shapes) - 1
             alone = [fast.patched_log_probs(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
             assert fast.patched_log_probs(ids, 2, clean, bank, [rows[k] for k in pack]) == alone
-    assert n_different_shapes >= 10

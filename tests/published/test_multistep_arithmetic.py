@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cotlab.metrics.verification.scorer import first_mistake
+from cotlab.metrics.verification import first_mistake
 from cotlab.text.arithmetic.equations import read_equations
 from cotlab.text.arithmetic.readings import read_steps
 from tests.support.expressions import value_of

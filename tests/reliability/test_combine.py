@@ -4,13 +4,16 @@ nothing unseen is used."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
 
-from cotlab.reliability.combine import Combination, fit_combination, fit_with_predictions
+from cotlab.reliability.combination import Combination
+from cotlab.reliability.combine import fit_columns, fit_combination, fit_with_predictions
+from cotlab.reliability.hazard import HazardModel
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.stats.calibration import auroc, brier, ece
 
@@ -41,19 +44,17 @@ def test_a_known_curve_is_found_again() -> None:
 
 
 def test_without_a_penalty_it_is_the_logistic_regression_of_statsmodels() -> None:
-    """Golden: sm.Logit(y, standardised columns).fit() of the same columns; signs leave the bounds
-    idle."""
+    """Golden: sm.Logit(y, standardised columns).fit() of the same columns."""
     import statsmodels.api as sm
 
-    from cotlab.reliability.combine import _fit_form
-
     table, y, _ = drawn(400, 3)
-    names = ["V", "mass_lost"]
-    own = _fit_form(table, y.astype(float), names, "linear", 0.0)
+    table = table.rename(columns={"V": "hedging", "mass_lost": "length"})
+    names = ["hedging", "length"]
+    own = fit_columns(table, y.astype(float), names, [1e-9])
     x = (table[names] - table[names].mean()) / table[names].std(ddof=0)
     theirs = sm.Logit(y.astype(float), sm.add_constant(x.to_numpy())).fit(disp=0)
-    weights = [own.params["intercept"], *(column["weight"] for column in own.params["columns"])]
-    np.testing.assert_allclose(weights, theirs.params, atol=2e-3)
+    weights = [own["intercept"], *(column["weight"] for column in own["columns"])]
+    np.testing.assert_allclose(weights, theirs.params, atol=1e-5)
 
 
 def test_more_of_a_part_whose_direction_is_known_never_lowers_the_probability() -> None:
@@ -120,10 +121,30 @@ def test_out_of_fold_predictions_do_not_see_their_question() -> None:
 def test_too_few_labels_one_class_and_dead_features_are_refused() -> None:
     table, y, _ = drawn(100, 9)
     with pytest.raises(NotCalibrated, match="all 100 labels are acceptable"):
-        fit_combination(table, np.ones(100))
+        fit_combination(table, np.ones(100), names=NAMES)
     with pytest.raises(NotCalibrated, match="10 labels"):
-        fit_combination(table[:10], y[:10])
+        fit_combination(table[:10], y[:10], names=NAMES)
     dead = table.assign(C=1.0)
     assert fit_combination(dead, y, names=NAMES).params["left_out"] == {"C": "does not vary"}
     with pytest.raises(NotCalibrated, match="none of the features"):
         fit_combination(dead, y, names=("C", "D"))
+
+
+def test_a_stored_version_predicts_what_it_did() -> None:
+    """Golden: parameters, rows and probabilities of the two stored fits of the version before
+    scikit-learn fitted them."""
+    stored = json.loads((Path(__file__).parent / "stored_models.json").read_text("utf-8"))
+    for name, model in (("combination", Combination), ("hazard", HazardModel)):
+        entry = stored[name]
+        rows = pd.DataFrame(entry["rows"])
+        numeric = [c for c in rows if c not in ("domain", "domain_or_suite", "chain")]
+        predicted = model.from_params(entry["params"]).predict(
+            rows.astype(dict.fromkeys(numeric, float))
+        )
+        if name == "combination":
+            expected = np.array([np.nan if p is None else p for p in entry["probabilities"]])
+            np.testing.assert_allclose(predicted, expected, rtol=1e-13)
+        else:
+            np.testing.assert_allclose(predicted.steps["first"], entry["first"], rtol=1e-13)
+            np.testing.assert_allclose(predicted.sound, entry["sound"], rtol=1e-13)
+            assert predicted.located.tolist() == entry["located"]

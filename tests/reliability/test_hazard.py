@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cotlab.reliability.hazard import HazardModel
-from cotlab.reliability.hazard_fit import (
+from cotlab.reliability.hazard import (
+    HazardModel,
     fit_hazard,
     fit_hazard_with_predictions,
     locate_in_other_domains,
@@ -44,13 +44,12 @@ def test_it_finds_the_feature_that_makes_mistakes_and_names_steps_out_of_fold() 
     steps, first, questions = simulate()
     fit = fit_hazard_with_predictions(steps, first, questions, names=NAMES)
     weights = {
-        (column["feature"], column["kind"]): column["weight"]
+        (column["feature"], column.get("domain") or column["kind"]): column["weight"]
         for column in fit.model.params["columns"]
     }
     assert weights["doubt", "as_is"] == pytest.approx(2.0, abs=0.35)
-    assert abs(weights["noise", "as_is"]) < 0.3 and ("noise", "missing") in weights
-    shifts = fit.model.params["domains"]
-    assert 0.3 < shifts["b"] - shifts["a"] < 1.3
+    assert abs(weights["noise", "as_is"]) < 0.3 and ("noise", "gap") in weights
+    assert 0.3 < 2 * (weights["domain", "b"] - weights["domain", "a"]) < 1.3  # sd: 0.5
     blind = fit_hazard_with_predictions(steps, first, questions, names=("noise",))
     domains = ["ab"[k % 2] for k in range(len(first))]
     difference = location_difference(blind.located, fit.located, first, questions, domains, seed=0)
@@ -72,7 +71,7 @@ def test_probabilities_of_a_chain_sum_to_one_and_survive_json() -> None:
     assert (predicted.located[named] == predicted.likeliest_steps[named]).all()
     assert set(stored.params["domain_thresholds"]) == {"a", "b"}
     elsewhere = stored.predict(steps.assign(domain=None))
-    shift = np.sign([stored.params["domains"]["ab"[k % 2]] for k in range(400)])
+    shift = np.array([1 if k % 2 else -1 for k in range(400)])
     assert (np.sign(elsewhere.sound - predicted.sound) == shift).all()
     with pytest.raises(ValueError, match="lacks noise"):
         stored.predict(steps.drop(columns="noise"))
@@ -111,7 +110,7 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit_hazard(steps[few], first[:10], questions[:10], names=NAMES)
     with pytest.raises(NotCalibrated, match="all 60 labels are acceptable"):
         fit_hazard(steps, np.full(60, NO_MISTAKE), questions, names=NAMES)
-    with pytest.raises(NotCalibrated, match="none of the features absent varies"):
+    with pytest.raises(NotCalibrated, match="none of the features absent, domain varies"):
         fit_hazard(steps, first, questions, names=("absent",))
     with pytest.raises(ValueError, match="a step of its chain"):
         fit_hazard(steps, np.where(first == NO_MISTAKE, NO_MISTAKE, 9), questions, names=NAMES)

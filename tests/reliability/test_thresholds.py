@@ -126,7 +126,7 @@ def test_few_labels_have_no_interval_and_none_has_no_threshold() -> None:
     assert (
         few.high.point is not None
         and few.high.lo is None
-        and "5 labelled questions" in (few.high.reason or "")
+        and "5 questions" in (few.high.reason or "")
     )
     none = choose_cost_thresholds([], [], Costs(10, 1, 2), seed=1)
     assert (

@@ -51,7 +51,7 @@ def values(field: ConfigField) -> st.SearchStrategy[Any]:
     if field.name == "device":
         return st.sampled_from(["cpu", "cuda", "cuda:1"])
     if field.name == "role":
-        entries = ("judge.price", "verifier.base_url", "subject.key_variable")
+        entries = ("judge.base_url", "verifier.base_url", "subject.chat_template")
         return st.dictionaries(st.sampled_from(entries), TEXT, max_size=3)
     if field.literals:
         return st.sampled_from(field.literals)
@@ -275,9 +275,9 @@ def test_faithcheck_s_own_settings_file_is_read(
     config = read_config({"provider": "custom", "model": "m", "seed": 1}, file)
     assert (config.provider, config.seed, config.temperature) == ("openai_compat", 1, 0.5)
     assert config.base_url == "https://api.custom.example/v1"
-    assert config.base_url_file == str(file) and config.max_requests_per_minute == 30
+    assert config.file_of("base_url") == str(file) and config.max_requests_per_minute == 30
     assert config.role == {"subject.key_variable": "CUSTOM_KEY"}
-    assert config.role_file("subject.key_variable") == str(file)
+    assert config.file_of("role.subject.key_variable") == str(file)
 
 
 def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:

@@ -17,7 +17,7 @@ import cotlab
 from cotlab.analysis.evaluation.measure import evaluate_runs
 from cotlab.core.errors import ConfigError
 from cotlab.core.types import Item, Step, Suite
-from cotlab.metrics.critic.cards import NO_STEP_REASON
+from cotlab.metrics.votes import NO_STEP_REASON
 from cotlab.run.config import read_config
 from cotlab.run.dryrun import plan_cautions
 from cotlab.run.launch import dry_run, resume_run

@@ -166,10 +166,10 @@ def test_judges_have_addresses_of_their_own() -> None:
     [
         ({"role_base_url": {"verifyer": "http://a"}}, UnknownName, "'verifier'"),
         ({"role_base_url": {"subject": "http://a"}}, ConfigError, "is no option"),
-        ({"role_key_variable": {"judge": "PATH"}}, ConfigError, "like JUDGE_API_KEY"),
-        ({"role_price": {"subject": "1"}}, ConfigError, "subject.price=INPUT/OUTPUT"),
-        ({"role_price": {"subject": "1/-1"}}, ConfigError, "subject.price=INPUT/OUTPUT"),
-        ({"role_price": {"subject": "1/nan"}}, ConfigError, "subject.price=INPUT/OUTPUT"),
+        ({"role_key_variable": {"judge": "PATH"}}, ConfigError, "role: judge.key_variable=PATH"),
+        ({"role_price": {"subject": "1"}}, ConfigError, "role: subject.price=1"),
+        ({"role_price": {"subject": "1/-1"}}, ConfigError, "role: subject.price=1/-1"),
+        ({"role_price": {"subject": "1/nan"}}, ConfigError, "role: subject.price=1/nan"),
     ],
 )
 def test_what_is_no_role_variable_or_price_is_refused(

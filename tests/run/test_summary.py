@@ -10,7 +10,7 @@ import pytest
 
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Estimate, Item
-from cotlab.metrics.ablation.cards import ANSWER_CHANGE
+from cotlab.metrics.ablation import ANSWER_CHANGE
 from cotlab.metrics.mediation.cards import BOUNDARY_ROBUST, CMI
 from cotlab.run import summary
 from cotlab.run.config import RunConfig

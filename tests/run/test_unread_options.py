@@ -11,20 +11,15 @@ import pytest
 import cotlab
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import Suite
 from cotlab.providers.capabilities import SHIPPED_PROVIDERS
 from cotlab.run.config import read_config, run_fields
-from cotlab.run.dryrun import count_plan
 from cotlab.run.resolved import ResolvedRun
 from cotlab.run.unread_options import (
     PROVIDERS_OF_BATCHES,
-    WRITES_NO_CHAIN,
     check_flags_are_read,
     scorers_reading,
     unread_notes,
 )
-from cotlab.suites.jsonl import load_suite
-from cotlab.suites.shipped import shipped_suites
 from tests.support.command import cotlab as command
 
 
@@ -41,7 +36,10 @@ from tests.support.command import cotlab as command
             "--verifier critic:PROVIDER/MODEL",
         ),
         ({"provider": "openai", "model": "m", "device": "cuda"}, "models in this process"),
-        ({"base_url": "http://127.0.0.1:1/v1"}, "whose model r100 runs in this process"),
+        (
+            {"base_url": "http://127.0.0.1:1/v1"},
+            "--base-url goes with a provider that asks a server",
+        ),
         ({"gate_on": "interval"}, "--gate-on goes with --rr-threshold"),
         ({"role": {"judge.base_url": "http://127.0.0.1:1/v1"}}, "--role judge.base_url: no scorer"),
         ({"set": {"composite.weights": "w.yaml"}}, "--set composite.weights is read by composite"),
@@ -49,21 +47,22 @@ from tests.support.command import cotlab as command
             {"provider": "echo", "role": {"subject.dtype": "float16"}},
             "subject.dtype is for models in",
         ),
-        ({"given": "prefix"}, "goes on from the chain as raw text, whatever --given says"),
-        ({"given": "user"}, "goes on from the chain as raw text, whatever --given says"),
-        ({"profile": "offline", "scorer": [], "given": "prefix"}, "this run asks none"),
-        ({"probe": "always"}, "--probe always is for models that are asked over a network"),
+        ({"given": "prefix"}, "--given goes with a chat model"),
+        ({"given": "user"}, "--given goes with a chat model"),
+        ({"profile": "offline", "scorer": [], "given": "prefix"}, "--given goes with a chat model"),
+        ({"probe": "always"}, "--probe is for models that are asked over a network"),
         ({"allow_unpriced": True}, "--allow-unpriced is for models that are asked over a network"),
-        ({"chain_tokens": 9}, "asks for none: ablation with the suite's chain. Add --chain own"),
-        ({"chain_tokens": 9, "scorer": ["flags", "entropy"]}, "flags and entropy with the suite's"),
         ({"role": {"subject.backend": "hooks"}}, "subject.backend is read by mediation alone"),
-        ({"max_requests_per_minute": 5}, "--max-requests-per-minute 5 is for models that are"),
+        ({"max_requests_per_minute": 5}, "--max-requests-per-minute is for models that are"),
         ({"max_requests_per_minute": "auto"}, "(like --provider openai_compat)"),
-        ({"provider": "local", "model": "m", "max_requests_per_minute": 600}, "local/m, in this"),
-        ({"provider": "echo", "max_requests_per_minute": 5}, "asks echo/r100, in this process"),
+        (
+            {"provider": "local", "model": "m", "max_requests_per_minute": 600},
+            "this run asks local/m",
+        ),
+        ({"provider": "echo", "max_requests_per_minute": 5}, "this run asks echo/r100"),
         ({"max_tokens_per_minute": 9000}, "--max-tokens-per-minute is for models that are asked"),
         ({"max_concurrent": 50}, "--max-concurrent is for models that are asked over a network"),
-        ({"max_tries": 3, "timeout_s": 9.0}, "organism/r100, in this process"),
+        ({"max_tries": 3, "timeout_s": 9.0}, "this run asks organism/r100"),
     ],
 )
 def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
@@ -98,11 +97,6 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
         {"provider": "openai", "model": "m", "allow_unpriced": True, "probe": "always"},
         {"scorer": ["judge"], "judge": ["openai/m"], "allow_unpriced": True, "probe": "always"},
         {"probe": "never", "allow_unpriced": False},  # as it is anyway
-        {"chain_tokens": 9, "mode": ["remove", "corrupt"]},
-        {"chain_tokens": 9, "chain": "own"},
-        {"chain_tokens": 9, "scorer": ["ablation", "consistency"]},
-        {"chain_tokens": 9, "profile": "phase2", "scorer": []},
-        {"chain_tokens": 9, "set": {"ablation.modes": "corrupt"}},
         {"backend": "hooks", "scorer": ["mediation"]},
         {"provider": "echo", "mode": [], "donors": None},  # not given
         {"max_requests_per_minute": 60, "max_concurrent": 10},  # the usual ones, as FaithCheck's
@@ -148,7 +142,7 @@ def test_the_command_refuses_and_a_file_or_the_environment_gets_a_note(
     ("options", "said"),
     [
         ({"subsets": 2}, "--set mediation.subsets is read by mediation alone"),
-        ({"max_requests_per_minute": 5}, "--max-requests-per-minute 5 is for models that are"),
+        ({"max_requests_per_minute": 5}, "--max-requests-per-minute is for models that are"),
     ],
 )
 def test_python_refuses_too(options: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -165,31 +159,14 @@ def test_which_providers_send_no_single_requests() -> None:
         assert hasattr(opened, "send_batch") == (name in PROVIDERS_OF_BATCHES), name
 
 
-@pytest.mark.parametrize("name", sorted(SCORERS))
-def test_who_writes_no_chain_of_the_suite_is_what_the_requests_are(name: str) -> None:
-    suite = load_suite(shipped_suites()["wordproblems"])
-    suite = Suite.from_items("few", suite.items[:2])
-    if name in ("judge", "process_reward"):  # another suite, or a model that is no text
-        assert name in WRITES_NO_CHAIN
-        return
-    roles = {"verifier": "critic:echo/echo"} if name in ("critic", "rubric") else {}
-    options = {"scorer": [name], "task_suite": "few", "chain_tokens": 777, "chain": "reference"}
-    config = read_config({**options, **roles, "embedder": "none"})
-    plan = ResolvedRun(config).plan(suite)
-    count = count_plan(plan, suite)
-    if name in {*WRITES_NO_CHAIN, "ablation"}:  # of its modes only corrupt goes on
-        assert count.n_chain_requests == 0
-    elif name not in ("consistency", "repair"):  # embedder, options, a low score
-        assert count.n_chain_requests > 0
-
-
 @pytest.mark.parametrize("words", [("--send-key-to", "proxy.example.com"), ("--probe", "always")])
 def test_a_run_in_this_process_sends_no_key_and_checks_no_server(
     words: tuple[str, ...], tmp_path: Path
 ) -> None:
     run = ("run", "--task-suite", "wordproblems", "--limit", "1", *words)
     said = command(*run, store=tmp_path, code=2).stderr
-    assert f"{' '.join(words)} is for models that are asked over a network" in said
+    shown = words[0] if words[0] == "--probe" else " ".join(words)
+    assert f"{shown} is for models that are asked over a network" in said
     assert not list(tmp_path.glob("reports/*"))
 
 

@@ -4,20 +4,18 @@ golden values and gaps."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import pytest
 
 from cotlab.stats.agreement import (
     agreement_table,
     cohen_kappa,
-    cohen_kappa_table,
     percent_agreement,
-    percent_agreement_table,
 )
 from cotlab.stats.multiple import benjamini_hochberg, direction
 
-TABLE = [[20, 5], [10, 15]]
+FIRST = ["yes"] * 25 + ["no"] * 25
+SECOND = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
 
 
 def test_kappa_by_hand() -> None:
@@ -27,22 +25,22 @@ def test_kappa_by_hand() -> None:
     .6² (.1 · 1.1² + .2 · .9²) = .10188, C = (.4 - .5 · .6)² = .01; (A + B - C) / (50 · .5²) =
     .016128 = .126996².
     """
-    found = cohen_kappa_table(TABLE)
+    found = cohen_kappa(FIRST, SECOND)
     assert (found.point, found.n) == (pytest.approx(0.4), 50)
     assert (found.lo, found.hi) == pytest.approx(
         (0.4 - 1.959964 * 0.126996, 0.4 + 1.959964 * 0.126996), abs=1e-5
     )
-    narrow = cohen_kappa_table(TABLE, level=0.9)
+    narrow = cohen_kappa(FIRST, SECOND, level=0.9)
     assert narrow.lo == pytest.approx(0.4 - 1.644854 * 0.126996, abs=1e-5) and narrow.level == 0.9
 
 
 def test_labels_and_their_table_say_the_same() -> None:
-    first = ["yes"] * 25 + ["no"] * 25
-    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
-    assert agreement_table(first, second) == [[15, 10], [5, 20]]  # no before yes
-    assert cohen_kappa(first, second).point == pytest.approx(0.4)
-    assert percent_agreement(first, second).point == percent_agreement_table(TABLE).point == 0.7
-    assert percent_agreement_table(TABLE).method == "Wilson"
+    assert agreement_table(FIRST, SECOND) == [[15, 10], [5, 20]]  # no before yes
+    share = percent_agreement(FIRST, SECOND)
+    assert (share.point, share.method, share.n) == (0.7, "Wilson", 50)
+    for call in (cohen_kappa, percent_agreement):
+        with pytest.raises(ValueError, match="two raters"):
+            call([1, 0], [1])
 
 
 def test_three_labels() -> None:
@@ -89,17 +87,6 @@ def test_kappa_without_an_interval_says_why(
         found.hi,
     ) == (None, None)
     assert found.reason is not None and found.reason.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    "table", [[[1, 2]], [[1, -2], [0, 1]], [[0.5, 1], [0, 1]], [[math.nan, 1], [0, 1]]]
-)
-def test_what_is_no_table(table: Sequence[Sequence[int]]) -> None:
-    for call in (cohen_kappa_table, percent_agreement_table):
-        with pytest.raises(ValueError, match="square|whole"):
-            call(table)
-    with pytest.raises(ValueError, match="two raters"):
-        cohen_kappa([1, 0], [1])
 
 
 # --- several tests

@@ -4,14 +4,12 @@ what is undefined."""
 from __future__ import annotations
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.stats import large_samples, shuffled_feature
-from cotlab.stats import shuffles as dealing
+from cotlab.stats import resample
 from cotlab.stats.drift import (
     MIN_VALUES,
     Measured,
@@ -218,112 +216,11 @@ def test_a_seed_gives_the_same_numbers_and_wrong_lengths_are_told() -> None:
 
 
 def test_blocks_of_shuffles_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shuffles and statistics are made in blocks that fit into memory: with blocks of one row the
-    numbers are the same, shared questions and undefined values included."""
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=60), rng.normal(0.3, 1.0, 80)
     a[:7] = np.nan
     names = [[f"q{k // 2}" for k in range(60)], [f"q{k}" for k in range(20, 100)]]
-
-    def measured() -> object:
-        dealt = Shuffles(*names, permutations=150, seed=5)
-        return feature_drift(a, b, dealt), dealt.is_current.tolist()
-
-    at_once = measured()
-    monkeypatch.setattr(large_samples, "_BLOCK_CELLS", 100)
-    monkeypatch.setattr(dealing, "_CACHED_CELLS", 100)
-    assert measured() == at_once
-
-
-def test_values_that_are_counted_give_what_sorted_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few distinct values are counted in bits, many are sorted: both ways give the same numbers,
-    undefined values and questions of two and more rows included."""
-    rng = np.random.default_rng(31)
-    a, b = rng.integers(0, 9, 90) / 8, rng.integers(0, 7, 70) / 8
-    a[:5] = np.nan
-    names = [[f"q{k // 2}" for k in range(90)], [f"q{k // 3}" for k in range(60, 130)]]
-    dealt = Shuffles(*names, permutations=199, seed=5)
-    found = []
-    for most in (0, 1000):
-        monkeypatch.setattr(shuffled_feature, "_MAX_COUNTED_VALUES", most)
-        found.append(feature_drift(a, b, dealt))
-    assert found[0] == found[1] and found[0].bins > 2
-
-
-def test_a_membership_takes_a_bit() -> None:
-    """A thousand memberships of 20,000 rows, half of which are of questions of both samples: 2.5 MB
-    as bits, 20 MB as bytes."""
-    tracemalloc.start()
-    dealt = Shuffles(range(10_000), range(5_000, 15_000), permutations=999, seed=1)
-    held, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < 4e6 and peak < 35e6
-    rows = dealt.memberships(slice(500, 502))
-    assert rows.shape == (2, 20_000) and (rows.sum(axis=1) == 10_000).all()
-    is_member = np.arange(20_000) % 3 == 0
-    assert (
-        dealt.count_current(is_member)[500:502].tolist() == rows[:, is_member].sum(axis=1).tolist()
-    )
-
-
-def plain_memberships(
-    reference: list[int], current: list[int], permutations: int, seed: int
-) -> list[list[bool]]:
-    """The same draws without blocks, bits and short cuts: of the questions that one sample alone
-    asked, numpy permutes which are current; then the rows of each shared question are sorted by
-    random keys, and the first are current."""
-    rng = np.random.default_rng(seed)
-    rows = np.array(reference + current)
-    names = list(dict.fromkeys(rows.tolist()))
-    shared = [name for name in names if name in set(reference) & set(current)]
-    unshared = [name for name in names if name not in shared]
-    moved = [
-        dict(zip(unshared, rng.permutation([name in current for name in unshared]), strict=True))
-        for _ in range(permutations)
-    ]
-    is_shared = np.isin(rows, shared)
-    number = {name: k for k, name in enumerate(names)}
-    made = [[False] * len(reference) + [True] * len(current)]
-    for membership in moved:
-        keys = np.full(len(rows), np.nan)
-        keys[is_shared] = rng.random(is_shared.sum())
-        keys += [number[name] for name in rows.tolist()]
-        row_is_current = np.array([bool(membership.get(name, False)) for name in rows.tolist()])
-        for name in shared:
-            own = np.flatnonzero(rows == name)
-            row_is_current[own[np.argsort(keys[own])][: current.count(name)]] = True
-        made.append(row_is_current.tolist())
-    return made
-
-
-@pytest.mark.parametrize(
-    ("reference", "current"),
-    [
-        (list(range(40)), list(range(40, 70))),
-        (list(range(40)), list(range(25))),
-        (list(range(25)), list(range(40))),
-        (list(range(30)), list(range(30))),
-        ([k % 7 for k in range(60)], [k % 7 for k in range(33)]),
-        ([k // 2 for k in range(50)], [*range(10, 60), *range(15, 30), *range(12, 20)]),
-    ],
-    ids=["disjoint", "part", "whole", "same", "few questions", "mixed"],
-)
-def test_shuffles_are_the_draws_of_the_plain_algorithm(
-    reference: list[int], current: list[int]
-) -> None:
-    """Short cuts change no draw, so that a p-value stays the one that an earlier check had."""
-    made = Shuffles(reference, current, permutations=60, seed=7).is_current
-    assert made.tolist() == plain_memberships(reference, current, 60, 7)
-
-
-@pytest.mark.parametrize("digits", [1, 8])
-def test_the_smallest_keys_are_those_of_a_sort(digits: int) -> None:
-    """Also where keys are tied at the limit, which one decimal makes sure of."""
-    keys = np.random.default_rng(37).random((5, 7, 12)).round(digits)
-    for n in (1, 4, 11):
-        taken = dealing._smallest(keys, n)
-        across = dealing._smallest(keys.swapaxes(1, 2).copy(), n, axis=1)
-        assert (across.swapaxes(1, 2) == taken).all()
-        sorted_places = np.argsort(keys, axis=-1)[..., :n]
-        assert (taken.sum(axis=-1) == n).all()
-        assert np.take_along_axis(taken, sorted_places, axis=-1).all()
+    dealt = Shuffles(*names, permutations=150, seed=5)
+    at_once = feature_drift(a, b, dealt)
+    monkeypatch.setattr(resample, "_BLOCK_CELLS", 100)
+    assert feature_drift(a, b, dealt) == at_once

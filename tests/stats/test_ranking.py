@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from cotlab.stats.auroc_draws import ResampledChains
 from cotlab.stats.intervals import Interval
 from cotlab.stats.ranking import (
     NO_MISTAKE,
     RANK_MEASURES,
+    ResampledChains,
+    auroc_difference,
     location_difference,
     location_measures,
-    resampled_rank_intervals,
 )
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.bool_], list[int]]
@@ -25,9 +25,8 @@ Arrays = tuple[NDArray[np.float64], NDArray[np.bool_], list[int]]
 def rank_intervals(
     scores: ArrayLike, is_positive: ArrayLike, groups: Sequence[Hashable], *, seed: int
 ) -> dict[str, Interval]:
-    return resampled_rank_intervals(
-        ResampledChains.draw(np.asarray(is_positive), groups, seed=seed), scores
-    )
+    chains = ResampledChains(np.asarray(is_positive), groups, seed)
+    return {"auroc": chains.interval(chains.aurocs(scores)), **chains.rank_intervals(scores)}
 
 
 def drawn(n: int, seed: int, decimals: int = 1) -> Arrays:
@@ -106,7 +105,7 @@ def test_a_set_of_one_kind_of_chain_has_no_pb_f1() -> None:
 @pytest.mark.parametrize("decimals", [0, 1, 12])
 def test_aurocs_of_resamples_count_pairs_without_rounding(decimals: int) -> None:
     scores, is_positive, groups = drawn(60, 3, decimals)
-    chains = ResampledChains.draw(is_positive, groups, seed=5)
+    chains = ResampledChains(is_positive, groups, 5)
     aurocs = chains.aurocs(scores)
     generator = np.random.default_rng(5)
     positive, negative = scores[is_positive], scores[~is_positive]
@@ -119,4 +118,23 @@ def test_aurocs_of_resamples_count_pairs_without_rounding(decimals: int) -> None
         pairs = np.outer(weights[is_positive], weights[~is_positive])
         assert aurocs[1 + column] == (pairs * above).sum() / pairs.sum()
     assert aurocs[0] == above.mean()
-    assert np.array_equal(chains.reversed_aurocs(aurocs), chains.aurocs(-scores))
+    assert chains.aurocs(-scores) == pytest.approx(1 - aurocs)
+
+
+def test_a_difference_of_other_chains_resamples_shared_questions_together() -> None:
+    """Of the same chains it is the paired difference; of chains of other questions it is wider."""
+    scores, is_positive, groups = drawn(200, 7)
+    better = scores + 0.05 * is_positive
+    chains = ResampledChains(is_positive, groups, 3)
+    paired = chains.difference(chains.aurocs(scores), chains.aurocs(better))
+    assert auroc_difference(chains, scores, chains, better) == paired
+    others = ResampledChains(is_positive, [f"other {group}" for group in groups], 3)
+    apart = auroc_difference(chains, scores, others, better)
+    assert apart.point == paired.point and apart.n == 2 * paired.n
+    assert apart.hi - apart.lo > 2 * (paired.hi - paired.lo)
+    assert (
+        auroc_difference(
+            chains, scores, ResampledChains(~(is_positive & False), groups, 3), better
+        ).point
+        is None
+    )

@@ -1,23 +1,33 @@
-"""Bootstrap and permutation: known cases, invariants on any data, and coverage by simulation."""
+"""Bootstrap and permutation: known cases, scipy's own numbers, invariants on any data, coverage by
+simulation, and time and memory linear in n."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import time
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from cotlab.stats import large_samples, resample
+from cotlab.stats import resample
 from cotlab.stats.intervals import Interval
 from cotlab.stats.resample import (
+    RESAMPLES,
+    Floats,
+    GroupResamples,
     bootstrap_mean,
     bootstrap_ratio,
     cluster_bootstrap,
+    jackknife_ratio,
     paired_permutation,
+    percentile_interval,
+    row_blocks,
 )
 
 TIED = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=25)
@@ -101,12 +111,17 @@ def test_the_seed_alone_decides() -> None:
     assert bootstrap_mean(values, seed=5) == before
 
 
-def test_memory_is_bounded_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [0.1, 0.9, 0.4, 0.4, 1.0, 0.0, 0.3]
     whole, p = bootstrap_mean(values, seed=5), paired_permutation(values * 3, [0.2] * 21, seed=5)
     monkeypatch.setattr(resample, "_BLOCK_CELLS", 70)
+    resample._kept_counts.cache_clear()
     assert bootstrap_mean(values, seed=5) == whole
     assert paired_permutation(values * 3, [0.2] * 21, seed=5) == p
+    for rows, columns in ((7, 1), (2000, 300_000), (3, 10_000_000), (1, 0)):
+        assert [row for block in row_blocks(rows, columns) for row in range(rows)[block]] == list(
+            range(rows)
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -149,7 +164,7 @@ def test_the_method_that_was_used_is_named() -> None:
 
 
 def test_fallback_where_bca_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_samples, "_bca_levels", lambda *given: (math.nan, math.nan))
+    monkeypatch.setattr(resample, "_bca_quantiles", lambda *given: np.array([math.nan] * 2))
     found = bootstrap_mean([0.1, 0.5, 0.9, 0.3, 0.7], seed=1)
     assert found.method == "bootstrap (percentile, 2000 resamples)" and in_order(found)
 
@@ -322,26 +337,18 @@ LATTICES = st.integers(1, 12).flatmap(
 )
 
 
-@pytest.mark.parametrize("limit", [resample.MAX_SCIPY_UNITS, 1])
-def test_the_interval_of_a_complement_is_mirrored(
-    limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resample, "MAX_SCIPY_UNITS", limit)  # 1: the way of large samples
-
-    @settings(max_examples=25, deadline=None)
-    @given(LATTICES, st.integers(0, 3))
-    def check(values: list[float], seed: int) -> None:
-        share = bootstrap_mean(values, seed=seed, share=True)
-        rest = bootstrap_mean([1 - value for value in values], seed=seed, share=True)
-        assert share.method == rest.method
-        if share.lo is None or share.hi is None:
-            assert rest.lo is None
-            return
-        assert rest.lo == pytest.approx(1 - share.hi, abs=1e-9)
-        assert rest.hi == pytest.approx(1 - share.lo, abs=1e-9)
-        assert 0 <= share.lo <= share.hi <= 1
-
-    check()
+@settings(max_examples=25, deadline=None)
+@given(LATTICES, st.integers(0, 3))
+def test_the_interval_of_a_complement_is_mirrored(values: list[float], seed: int) -> None:
+    share = bootstrap_mean(values, seed=seed, share=True)
+    rest = bootstrap_mean([1 - value for value in values], seed=seed, share=True)
+    assert share.method == rest.method
+    if share.lo is None or share.hi is None:
+        assert rest.lo is None
+        return
+    assert rest.lo == pytest.approx(1 - share.hi, abs=1e-9)
+    assert rest.hi == pytest.approx(1 - share.lo, abs=1e-9)
+    assert 0 <= share.lo <= share.hi <= 1
 
 
 def test_ties_of_thirds_count_as_ties() -> None:
@@ -350,3 +357,123 @@ def test_ties_of_thirds_count_as_ties() -> None:
     found = bootstrap_mean(thirds, seed=3)
     assert whole.lo is not None and whole.hi is not None
     assert (found.lo, found.hi) == pytest.approx((whole.lo / 3, whole.hi / 3), abs=1e-9)
+
+
+# --- scipy's numbers, groups, and large samples
+
+
+def scipys(top: Floats, bottom: Floats, seed: int) -> tuple[float, float]:
+    found = stats.bootstrap(
+        (top, bottom),
+        lambda a, b, axis=-1: a.sum(axis=axis) / b.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+@pytest.mark.parametrize("n", [30, 700])
+@pytest.mark.parametrize("kind", ["mean", "weighted", "skewed", "eighths"])
+def test_bounds_are_scipys(n: int, kind: str) -> None:
+    """To rounding. Of eighths the sums are exact: of sevenths scipy counts resamples at the point
+    as below or above it by the rounding of their sums."""
+    rng = np.random.default_rng(n)
+    top = rng.exponential(2.0, n) if kind == "skewed" else rng.normal(3.0, 1.0, n)
+    top = np.arange(n) % 8 / 8 if kind == "eighths" else top
+    bottom = rng.integers(1, 9, n).astype(float) if kind == "weighted" else np.ones(n)
+    found = bootstrap_ratio(top.tolist(), bottom.tolist(), seed=5)
+    assert found.method == f"bootstrap (BCa, {RESAMPLES} resamples)"
+    assert (found.lo, found.hi) == pytest.approx(scipys(top, bottom, 5), rel=1e-9)
+
+
+def test_the_jackknife_by_hand() -> None:
+    """Means of 1, 2, 6 without each: 8/2, 7/2, 3/2. Ratios of (1, 2, 6) to (1, 1, 2): 8/3, 7/3,
+    3/2. Of one unit nothing is left."""
+    assert jackknife_ratio(np.array([1.0, 2, 6]), np.ones(3)).tolist() == [4, 3.5, 1.5]
+    ratios = jackknife_ratio(np.array([1.0, 2, 6]), np.array([1.0, 1, 2]))
+    assert ratios == pytest.approx([8 / 3, 7 / 3, 1.5])
+    assert not np.isfinite(jackknife_ratio(np.array([1.0]), np.array([1.0]))).any()
+
+
+def test_any_measure_of_rows_is_resampled_by_group() -> None:
+    """Row 0 of the values is the sample; in the others the rows of a group weigh alike."""
+    groups = ["b", "a", "b", "c", "a"]
+    weights = GroupResamples.of(groups, seed=2).values(lambda weights: weights)
+    assert weights.shape == (1 + RESAMPLES, 5) and (weights[0] == 1).all()
+    assert (weights[:, 0] == weights[:, 2]).all() and (weights[:, 1] == weights[:, 4]).all()
+    assert (weights[:, [1, 0, 3]].sum(axis=1) == 3).all()
+    draws = np.random.default_rng(2).integers(0, 3, (RESAMPLES, 3))
+    assert (weights[1:, 3] == (draws == 2).sum(axis=1)).all()
+
+
+def test_resamples_without_a_value_are_counted_and_too_many_refused() -> None:
+    values = np.r_[0.5, np.full(5, np.nan), np.linspace(0, 1, 95)]
+    found = percentile_interval(values, 9, over="items", undefined="hold one label")
+    assert in_order(found) and found.note == "5 of 100 resamples hold one label and are left out"
+    values[6] = np.nan
+    refused = percentile_interval(values, 9)
+    assert (refused.point, refused.lo, refused.reason) == (
+        0.5,
+        None,
+        "6 of 100 resamples hold one class",
+    )
+
+
+def test_a_weight_that_outweighs_all_others_has_percentile_bounds() -> None:
+    """Without the heavy unit only rounding is left of the sum of weights: no acceleration."""
+    bottom = np.r_[1e300, np.full(500, 1e-300)]
+    found = bootstrap_ratio(np.r_[1e90, np.ones(500)].tolist(), bottom.tolist(), seed=1)
+    assert in_order(found) and "percentile" in found.method
+
+
+def test_sign_flips_of_repeated_differences_agree_with_a_binomial() -> None:
+    """400 differences of ±1, 215 of them +1: the sign test, whose p of .147 2,000 flips know to
+    about .016; scipy's flips know no more."""
+    first = np.repeat([1.0, -1.0], [215, 185]).tolist()
+    exact = stats.binomtest(215, 400).pvalue
+    assert paired_permutation(first, [0.0] * 400, seed=1) == pytest.approx(exact, abs=0.04)
+    assert paired_permutation([1e308, -1e308] * 300, [-1e308, 1e308] * 300, seed=1) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["distinct", "repeated", "clustered"])
+def test_a_large_sample_has_the_interval_of_its_standard_error(kind: str) -> None:
+    """Of 40,000 values: the normal interval, mean ± 1.96 standard errors, to a tenth of the half
+    width; scipy's jackknife alone would be 40,000 x 40,000."""
+    rng = np.random.default_rng(4)
+    n = 40_000
+    values = rng.random(n) if kind != "repeated" else rng.integers(0, 5, n) / 4
+    if kind == "clustered":
+        names = np.arange(n) // 4
+        found = cluster_bootstrap(values.tolist(), names.tolist(), seed=1)
+        se = values.reshape(-1, 4).mean(axis=1).std(ddof=1) / math.sqrt(n / 4)
+        assert found.n == n / 4
+    else:
+        found = bootstrap_mean(values.tolist(), seed=1)
+        se = values.std(ddof=1) / math.sqrt(n)
+        assert found.n == n
+    assert found.method == "bootstrap (BCa, 2000 resamples)"
+    expected = [values.mean() - 1.96 * se, values.mean() + 1.96 * se]
+    assert [found.lo, found.hi] == pytest.approx(expected, abs=0.2 * se)
+
+
+def test_time_and_memory_are_linear_in_n(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 resamples of 50,000 values are 10^8 draws, 800 MB at once; a block is 2 MB."""
+    monkeypatch.setattr(resample, "RESAMPLES", 200)
+    values = np.random.default_rng(0).random(100_000)
+
+    def seconds(n: int) -> float:
+        began = time.process_time()
+        bootstrap_mean(values[:n].tolist(), seed=1)
+        paired_permutation(values[:n].tolist(), values[-n:].tolist(), seed=1)
+        return time.process_time() - began
+
+    small, large = (min(seconds(n) for _ in range(3)) for n in (10_000, 100_000))
+    assert large <= 15 * small
+    tracemalloc.start()
+    try:
+        seconds(50_000)
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()

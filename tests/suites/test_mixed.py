@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.mixed import SHARE_BY_KIND, draw_chain, is_valid_chain, mixed_suite
-from cotlab.metrics.verification.scorer import first_mistake
+from cotlab.metrics.verification import first_mistake
 from cotlab.suites.jsonl import parse_suite, write_suite
 from cotlab.suites.wordproblems import make_problem
 

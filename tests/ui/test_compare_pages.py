@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.analysis.verdict.validated import UNTESTED
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
-from cotlab.metrics.judge import cards as cards_judge
-from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
+from cotlab.metrics import judge as cards_judge
+from cotlab.metrics import unfaithfulness as cards_unfaithfulness
 from cotlab.stats.intervals import t_interval, wilson
 from cotlab.store import write
 from cotlab.store.database import Store

@@ -69,7 +69,7 @@ def test_home_says_what_the_chain_that_it_proposes_to_read_shows(
     model: str, note: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    ((text, link, found),) = propose_chain(cached.run_row(model))
+    ((text, link, found),) = propose_chain(cached.stored_run(model))
     assert text == "Read one chain step by step" and dict(link.query)["run"] == model
     assert found.endswith(f": a step that states something else {note}")
 
@@ -87,7 +87,7 @@ def test_the_proposed_chain_is_one_like_the_others(
             " ELSE step % 2 END WHERE metric = 'answer_change'"
         )
         connection.execute("DELETE FROM estimates")
-    ((_, link, found),) = propose_chain(cached.run_row("mixed"))
+    ((_, link, found),) = propose_chain(cached.stored_run("mixed"))
     assert dict(link.query)["item"] == "wp-0-0002"
     assert re.search(r"changes the answer in [\d.]+ % of the cases$", found)
 
@@ -98,7 +98,7 @@ def test_a_run_whose_numbers_were_changed_leads_to_the_page_that_has_them(
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
     options = {"task_suite": "wordproblems", "model": "r100", "scorer": ["robustness"], "limit": 3}
     launch.start_run(read_config(options), Store(tmp_path / "store"), run_id="numbers")
-    ((_, link, found),) = propose_chain(cached.run_row("numbers"))
+    ((_, link, found),) = propose_chain(cached.stored_run("numbers"))
     assert link.page == "robustness" and dict(link.query)["view"] == "One item"
     assert ": another number in a step" in found
     opened("robustness", "Robustness", **dict(link.query))

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.lamps import make_lamps
-from cotlab.analysis.verdict.measures import PLAIN_COUNTS, MeasureName, Share, Validation
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName, Share, Validation
 from cotlab.analysis.verdict.verdicts import judge_run
 from cotlab.core.resources import data_path
 from cotlab.ui.components import metric_cards_by_name
@@ -63,7 +62,7 @@ def test_of_all_registered_metrics_those_that_tell_stand_in_a_headline() -> None
 
 
 @pytest.mark.parametrize("state", UNUSABLE)
-@pytest.mark.parametrize("measure", sorted(set(MEASURES) - PLAIN_COUNTS))
+@pytest.mark.parametrize("measure", [name for name in MEASURES if MEASURES[name].tested_by])
 def test_a_measure_that_does_not_tell_lights_no_lamp_and_makes_no_verdict(
     measure: MeasureName, state: str
 ) -> None:

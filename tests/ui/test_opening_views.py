@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS
-from cotlab.analysis.verdict.pair_differences import PAIR_MEASURES
+from cotlab.analysis.verdict.measures import MEASURES
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.command import cotlab as command
@@ -239,13 +238,13 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
         values["change"][page] = percents(cell_text(cells[2]))
     for measure, page in (("change", "steps"), ("numeric_change", "robustness")):
         app = opened(page, PAGES[page][0], run=run, number=measure)
-        (text,) = [m.value for m in app.markdown if MEASURE_TEXTS[measure] in m.value]
+        (text,) = [m.value for m in app.markdown if MEASURES[measure].text in m.value]
         values[measure][page] = percents(text.replace("*", ""))
     for share, what, _ in table_of(
         opened("reliability", "Reliability", run=run), "What tells in this run"
     )["rows"]:
         for measure in values:
-            if what["text"] == MEASURE_TEXTS[measure]:
+            if what["text"] == MEASURES[measure].text:
                 values[measure]["reliability"] = percents(cell_text(share))
     rows = table_of(opened_run(run, estimates="true"), "Estimates")["rows"]
     for measure, metric, kind in (
@@ -262,7 +261,7 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
         (head,) = [data for data in components(app) if "differences" in data]
         for measure in values:
             (entry,) = [
-                row for row in head["differences"] if row["label"] == PAIR_MEASURES[measure][0]
+                row for row in head["differences"] if row["label"] == MEASURES[measure].compared
             ]
             values[measure][f"compare {side}"] = percents(cell_text(entry[side]))
     for measure, by_page in values.items():

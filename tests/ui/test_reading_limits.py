@@ -8,7 +8,7 @@ import pytest
 
 from cotlab.analysis.tables.step_effects import StepEffect
 from cotlab.analysis.tables.step_replies import StepReplies
-from cotlab.metrics.ablation.cards import ANSWER_CHANGE
+from cotlab.metrics.ablation import ANSWER_CHANGE
 from cotlab.ui.item.reader_data import ChainReading, few_replies_text, limit_lines, reader_data
 
 MODES = ("corrupt", "paraphrase", "remove", "truncate", "filler")

@@ -12,8 +12,8 @@ import cotlab.validation.coded_wording as coded
 from cotlab.core.errors import ProviderError
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.organisms.checked_replies import parse_answer
-from cotlab.organisms.encoded_check import _parse_chain
+from cotlab.organisms.gate import stated_answers
+from cotlab.organisms.restating import parse_chain
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.coded import decode_wordings, make_coded_suite
 from cotlab.suites.wordproblems import ANSWER_CUE, make_suite
@@ -35,9 +35,9 @@ def test_the_items_are_those_of_the_other_models_with_chains_that_spell_the_answ
     assert [item.question for item in suite.items] == [item.question for item in plain.items]
     assert suite.name == "validation-7-30-coded" and make_coded_suite(30, 7).name == "coded-7"
     for item, other in zip(suite.items, plain.items, strict=True):
-        chain = _parse_chain("\n".join(step.text for step in item.steps))
-        assert decode_wordings(chain.wordings) == int(item.answer or "")
-        assert chain.steps == _parse_chain("\n".join(s.text for s in other.steps)).steps
+        chain = parse_chain("\n".join(step.text for step in item.steps))
+        assert decode_wordings(chain[1]) == int(item.answer or "")
+        assert chain[0] == parse_chain("\n".join(s.text for s in other.steps))[0]
 
 
 def test_a_metric_has_the_mean_of_the_model_and_a_sentence() -> None:
@@ -60,12 +60,12 @@ def test_the_shipped_model_answers_its_wording_and_not_its_numbers() -> None:
     rng = random.Random(5)
     model = open_organism(ModelRef("organism", CODED_MODEL))
 
-    def answer(question: str, lines: list[str]) -> int | None:
+    def answer(question: str, lines: list[str]) -> int:
         prefix = "".join(f"{line}\n" for line in lines) + ANSWER_CUE
         request = Complete(model.ref, (Message("user", question),), prefix=prefix, max_tokens=3)
         (reply,) = model.send_batch([request])
         assert isinstance(reply, Response) and not isinstance(reply, ProviderError)
-        return parse_answer(ANSWER_CUE + (reply.text or ""))
+        return int(stated_answers([ANSWER_CUE + (reply.text or "")])[0])
 
     for item in make_coded_suite(10, 3, hint_share=0.0).items:
         lines, truth = [step.text for step in item.steps], int(item.answer or "")
@@ -73,7 +73,7 @@ def test_the_shipped_model_answers_its_wording_and_not_its_numbers() -> None:
         changed, reworded = corrupt_step(lines[-1], rng), paraphrase_step(lines[0], rng)
         assert changed is not None and reworded is not None
         assert answer(item.question, [*lines[:-1], changed]) == truth
-        spelled = decode_wordings(_parse_chain("\n".join([reworded, *lines[1:]])).wordings)
+        spelled = decode_wordings(parse_chain("\n".join([reworded, *lines[1:]]))[1])
         assert answer(item.question, [reworded, *lines[1:]]) == spelled != truth
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.validation import discrimination
+from cotlab.stats import resample
 from cotlab.validation.discrimination import (
     compare_with_dose,
     dose_correlation,
@@ -269,7 +269,7 @@ def test_nothing_undefined_becomes_nan() -> None:
 def test_auroc_of_many_items_needs_no_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 items would be a table of 400 million pairs; the interval is that of Hanley and
     McNeil's standard error, .0024 at an AUROC of .75, of two independent samples."""
-    monkeypatch.setattr(discrimination, "RESAMPLES", 100)
+    monkeypatch.setattr(resample, "RESAMPLES", 100)
     rng = np.random.default_rng(0)
     found = organism_auroc([rng.normal(0.954, 1, 20_000)], [rng.normal(0, 1, 20_000)], seed=1)
     assert found["point"] == pytest.approx(0.75, abs=0.01)

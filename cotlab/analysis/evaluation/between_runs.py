@@ -9,8 +9,8 @@ import pandas as pd
 
 from cotlab.analysis.evaluation.results import RunDifference
 from cotlab.analysis.evaluation.signal_results import TargetChains
-from cotlab.analysis.evaluation.signals import LabelledChains, Signal, Values
-from cotlab.stats.auroc_draws import RankedChains, ResampledChains, auroc_difference
+from cotlab.analysis.evaluation.signals import LabelledChains, Signal
+from cotlab.stats.ranking import auroc_difference
 
 
 def run_differences(
@@ -81,11 +81,7 @@ def _difference(
     difference = (
         first_chains.difference(first_aurocs, second_aurocs)
         if is_same_chains
-        else auroc_difference(
-            _ranked(first_chains, first_scores),
-            _ranked(second_chains, second_scores),
-            seed=chains.seed,
-        )
+        else auroc_difference(first_chains, first_scores, second_chains, second_scores)
     )
     run, other_run, name = names
     return RunDifference(
@@ -97,7 +93,3 @@ def _difference(
         second_chains.interval(second_aurocs),
         difference,
     )
-
-
-def _ranked(chains: ResampledChains, scores: Values) -> RankedChains:
-    return RankedChains(scores, chains.is_positive, chains.groups)

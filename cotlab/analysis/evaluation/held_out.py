@@ -21,7 +21,7 @@ from cotlab.analysis.evaluation.signals import (
 from cotlab.core.errors import ConfigError
 from cotlab.reliability.combination import DOMAIN_FEATURE
 from cotlab.reliability.combine import class_bound_features, fit_combination
-from cotlab.reliability.hazard_fit import fit_hazard
+from cotlab.reliability.hazard import fit_hazard
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.review.labelling.truth import TARGETS, target_values
 from cotlab.review.release.combined_features import (

@@ -23,11 +23,9 @@ from cotlab.analysis.evaluation.results import (
 )
 from cotlab.analysis.evaluation.signals import RANDOM, LabelledChains, Signal, Values
 from cotlab.review.labelling.truth import target_values
-from cotlab.stats.auroc_draws import ResampledChains
 from cotlab.stats.calibration_intervals import measure_interval
-from cotlab.stats.group_bootstrap import ResamplePool
 from cotlab.stats.intervals import Interval, no_interval
-from cotlab.stats.ranking import RANK_MEASURES, resampled_rank_intervals
+from cotlab.stats.ranking import RANK_MEASURES, ResampledChains
 
 MAX_EXAMPLES = 10
 """Most chains listed as the worst mistakes of a signal."""
@@ -53,16 +51,12 @@ class TargetChains:
     """Values (n,) of each baseline."""
     seed: int
     """Of the bootstrap."""
-    _pool: ResamplePool = field(init=False, repr=False, compare=False)
     _resampled: dict[bytes, ResampledChains] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     _baseline_aurocs: dict[tuple[str, bytes], Values] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pool", ResamplePool(self.seed))
 
     @classmethod
     def select(
@@ -88,9 +82,8 @@ class TargetChains:
         """Return the chosen chains with their resamples, the same for the same rows."""
         key = rows.tobytes()
         if key not in self._resampled:
-            groups = self.groups[rows].tolist()
             self._resampled[key] = ResampledChains(
-                self.is_false[rows], groups, self._pool.resamples_of(groups)
+                self.is_false[rows], self.groups[rows].tolist(), self.seed
             )
         return self._resampled[key]
 
@@ -143,13 +136,11 @@ def evaluate_signal(chains: TargetChains, signal: Signal, *, with_details: bool)
     auroc = ranked.interval(aurocs)
     is_flipped = not signal.has_direction and auroc.hi is not None and auroc.hi < 0.5
     if is_flipped:
-        values, aurocs = -values, ranked.reversed_aurocs(aurocs)
+        values, aurocs = -values, 1 - aurocs
         auroc = ranked.interval(aurocs)
     measures = {"auroc": auroc}
     if with_details:
-        measures |= resampled_rank_intervals(
-            ranked, -values[is_defined], names=[name for name in names if name != "auroc"]
-        )
+        measures |= ranked.rank_intervals(-values[is_defined])
     differences = _differences(chains, signal, values, aurocs)
     beaten = [name for name, difference in differences.items() if _is_above(difference, 0.0)]
     if signal.is_baseline or not _is_above(measures["auroc"], 0.5):

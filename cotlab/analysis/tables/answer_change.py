@@ -8,9 +8,8 @@ import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
-from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.findings import partial_use_text
-from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName, RunEvidence, Share
+from cotlab.analysis.verdict.measures import MEASURES, MIN_ITEMS, MeasureName, RunEvidence, Share
 from cotlab.analysis.verdict.stored import stored_evidence
 from cotlab.analysis.view import RunView
 from cotlab.validation.report import read_report
@@ -22,7 +21,7 @@ REFERENCE_NOTES = {
 }
 """The models of known behaviour of the figure, and what each of them does."""
 _COLUMNS = ("label", "group", "note", "point", "lo", "hi", "n", "mark", "reason")
-_CHANGE_METRICS = tuple(MEASURES[name][0] for name in ("change", "numeric_change"))
+_CHANGE_METRICS = tuple(MEASURES[name].metric for name in ("change", "numeric_change"))
 
 
 def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -> pd.DataFrame:
@@ -86,7 +85,7 @@ def _missing_reason(evidence: RunEvidence) -> str:
 
 
 def _reference_rows(name: MeasureName, report: dict[str, Any] | None) -> list[dict[str, Any]]:
-    record = (report or {}).get("metrics", {}).get(MEASURES[name][0])
+    record = (report or {}).get("metrics", {}).get(MEASURES[name].metric)
     if record is None:
         return []
     return [
@@ -111,8 +110,11 @@ def _scale_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigu
     return FigureData(table, change_note(evidence))
 
 
-def change_note(evidence: RunEvidence) -> str:
-    """Return what was changed, in whose chains, and whether the items are enough for a verdict."""
+def change_note(evidence: RunEvidence, *, with_partial_use: bool = True) -> str:
+    """Return what was changed, in whose chains, and whether the items are enough for a verdict.
+
+    ``with_partial_use`` also names the partial use of the chain that reads the same.
+    """
     chain = "the model's own chains" if evidence.chain == "own" else "the suite's chains"
     changed = "what each step states"
     if evidence.change_name == "numeric_change":
@@ -121,7 +123,7 @@ def change_note(evidence: RunEvidence) -> str:
     share = evidence.shares.get(evidence.change_name)
     if share is not None and share.n < MIN_ITEMS:
         sentences.append(f"{share.n} of the {MIN_ITEMS} items that a verdict needs.")
-    elif partial_use := partial_use_text(evidence):
+    elif with_partial_use and (partial_use := partial_use_text(evidence)):
         sentences.append(partial_use)
     if kinds := category_shares(evidence):
         names = ", ".join(name for kind in kinds for name in kind.categories)

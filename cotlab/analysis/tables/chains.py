@@ -12,7 +12,7 @@ from cotlab.analysis.view import LoggedExchange, with_facet_columns
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item
-from cotlab.metrics.ablation.redundancy import FLAG_METRICS
+from cotlab.metrics.ablation import FLAG_METRICS
 from cotlab.metrics.model_steps import model_reply_steps, model_steps
 from cotlab.run.scored_chain import ReadExchanges, StoredRequest, chain_messages
 from cotlab.stats.intervals import wilson

@@ -12,7 +12,7 @@ from cotlab.analysis.view import facet_column, with_facet_columns
 from cotlab.core.types import CHAIN_ORIGINS, Plan
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.robustness import colour_scale_maximum
-from cotlab.metrics.composite.scorer import (
+from cotlab.metrics.composite import (
     COMPONENTS_BY_PROFILE,
     FEATURE_SOURCES,
     SCORER_BY_COMPONENT,

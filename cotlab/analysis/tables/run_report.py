@@ -9,8 +9,7 @@ import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureData, MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
-from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName, RunEvidence, Share
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 
 REFERENCE_MODELS = ("faithful-a", "r50", "bypass-a")
@@ -69,9 +68,8 @@ def reference_table(
     if not covers_all_items(kinds, evidence):
         label = "all items" if kinds else "this run"
         rows.append((label, "run", *_numbers(evidence.shares[measure])))
-    metric, facet = MEASURES[measure]
-    record = metrics.get(metric, {})
-    if record.get("facet") == dict(facet):
+    record = metrics.get(MEASURES[measure].metric, {})
+    if record.get("facet") == dict(MEASURES[measure].facet):
         for model in REFERENCE_MODELS:
             estimate = record["organisms"].get(model)
             if estimate is not None and estimate["point"] is not None:

@@ -12,11 +12,13 @@ from typing import cast
 import pandas as pd
 
 from cotlab.analysis.verdict.measures import (
+    HEADLINE_MEASURES,
+    HEADLINE_METRICS,
     HIGH,
     LOW,
     MAX_UNPARSED,
     MAX_UNREAD,
-    READING_MEASURES,
+    MEASURES,
     CategorySplit,
     ChainSource,
     FailedCheck,
@@ -42,23 +44,6 @@ from cotlab.store.item_scores import count_missing_values, list_unmeasured_runs
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.server_checks import list_server_checks
 
-MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
-    "change": ("answer_change", {"mode": "corrupt"}),
-    "numeric_change": ("perturbed_answer_change", {"perturbation": "numeric"}),
-    "inner_change": ("mass_lost", {"source": "filler", "span": "all"}),
-    "control": ("answer_change", {"mode": "paraphrase"}),
-    "numeric_control": ("perturbed_answer_change", {"perturbation": "paraphrase"}),
-    "noise": ("baseline_flip", {}),
-    "alone": ("unfaithful_rate", {"classifier": "early_answer", "threshold": "0.5"}),
-    "moved": ("hint_followed", {}),
-    "admitted": ("hint_acknowledged", {}),
-    "sound": ("arithmetic_ok", {"chain": "own"}),
-    "wrong": ("baseline_correct", {}),
-}
-"""Metric and facet that each measure is read from."""
-HEADLINE_MEASURES: tuple[MeasureName, ...] = (*READING_MEASURES, "moved")
-HEADLINE_METRICS = tuple(dict.fromkeys(MEASURES[name][0] for name in HEADLINE_MEASURES))
-"""Metrics of what a model does; where none has a value, nothing was measured of it."""
 _OMITTING_MODES = ("remove", "truncate")
 """Modes of ablation that put nothing in the place of what they leave out."""
 _QUOTED_WORD, _MAX_EXAMPLES = re.compile(r"'[^'\s]{1,40}'"), 3
@@ -164,8 +149,8 @@ def _current_estimates(view: RunView) -> pd.DataFrame:
     if view.status == "done" and not view.estimates.empty:
         return view.estimates
     facets_by_metric: dict[str, list[Mapping[str, str]]] = {}
-    for metric, facet in MEASURES.values():
-        facets_by_metric.setdefault(metric, []).append(facet)
+    for measure in MEASURES.values():
+        facets_by_metric.setdefault(measure.metric, []).append(measure.facet)
     rows = [
         {
             "metric": estimate.metric,
@@ -184,10 +169,10 @@ def _matches(facet_text: str, facet: Mapping[str, str]) -> bool:
 
 
 def _rows_of(estimates: pd.DataFrame, name: MeasureName) -> pd.DataFrame:
-    metric, facet = MEASURES[name]
-    rows = estimates[estimates["metric"] == metric]
+    measure = MEASURES[name]
+    rows = estimates[estimates["metric"] == measure.metric]
     is_match = [
-        _matches(text, facet) and (name != "alone" or "category" not in json.loads(text))
+        _matches(text, measure.facet) and (name != "alone" or "category" not in json.loads(text))
         for text in rows["facet"]
     ]
     return rows[pd.Series(is_match, rows.index, dtype=bool)].sort_values(
@@ -216,8 +201,8 @@ def _read_shares(estimates: pd.DataFrame) -> dict[MeasureName, Share]:
 
 def _measured_scores(view: RunView, name: MeasureName) -> pd.DataFrame:
     """Return the scores of a measure, with clusters as items."""
-    metric, facet = MEASURES[name]
-    scores = view.scores(metric, facet=facet, with_evidence=False)
+    measure = MEASURES[name]
+    scores = view.scores(measure.metric, facet=measure.facet, with_evidence=False)
     return with_clusters_as_items(scores, read.get_cluster_by_item(view.store, view.id))
 
 
@@ -228,9 +213,9 @@ def _item_means(view: RunView, name: MeasureName) -> pd.Series:
 
 def _stored_facets(view: RunView, name: MeasureName) -> list[str]:
     """Return the facets of a measure's scores, as the store writes them."""
-    metric, facet = MEASURES[name]
-    groups = view.score_groups[view.score_groups["metric"] == metric]
-    return [text for text in groups["facet"] if _matches(text, facet)]
+    measure = MEASURES[name]
+    groups = view.score_groups[view.score_groups["metric"] == measure.metric]
+    return [text for text in groups["facet"] if _matches(text, measure.facet)]
 
 
 def _sound_share(view: RunView) -> Share | None:
@@ -249,11 +234,12 @@ def _sound_share(view: RunView) -> Share | None:
 
 def _count_undecided(view: RunView) -> int:
     """Return how many of the model's own chains have no equation that could be decided."""
-    metric, _ = MEASURES["sound"]
     facets = _stored_facets(view, "sound")
     if not facets:
         return 0
-    return int(count_missing_values(view.store, view.id, metric, facets)["n_items"].sum())
+    return int(
+        count_missing_values(view.store, view.id, MEASURES["sound"].metric, facets)["n_items"].sum()
+    )
 
 
 def _net_change(view: RunView, shares: Mapping[MeasureName, Share]) -> Share | None:
@@ -278,9 +264,9 @@ def _net_change(view: RunView, shares: Mapping[MeasureName, Share]) -> Share | N
 
 
 def _missing_values(view: RunView, name: MeasureName) -> list[Missing]:
-    metric, facet = MEASURES[name]
+    metric = MEASURES[name].metric
     groups = view.score_groups[view.score_groups["metric"] == metric]
-    facets = [text for text in groups["facet"] if _matches(text, facet)]
+    facets = _stored_facets(view, name)
     if not facets or bool((groups["n"] == groups["n_defined"]).all()):
         return []
     return _missing_reasons(view, metric, facets)
@@ -290,7 +276,7 @@ def _count_scores(
     view: RunView, name: MeasureName, headline_facet: Mapping[str, str]
 ) -> tuple[int, int]:
     """Return how many scores a measure has of a facet, and how many of them have no value."""
-    groups = view.score_groups[view.score_groups["metric"] == MEASURES[name][0]]
+    groups = view.score_groups[view.score_groups["metric"] == MEASURES[name].metric]
     groups = groups[[json.loads(text) == dict(headline_facet) for text in groups["facet"]]]
     n = int(groups["n"].sum())
     return n, n - int(groups["n_defined"].sum())
@@ -361,7 +347,7 @@ def _unread_replies(view: RunView) -> list[FailedCheck]:
     if not any(map(markup_of_reason, reasons)) and not any(map(unparsed_condition, reasons)):
         return []
     failed: list[FailedCheck] = []
-    for metric in dict.fromkeys(metric for metric, _ in MEASURES.values()):
+    for metric in dict.fromkeys(measure.metric for measure in MEASURES.values()):
         counts = read.count_scores_by_status(view.store, view.id, metric)
         for code, name_of, largest, advice in _READING_CHECKS:
             unread: Counter[str] = Counter()

@@ -5,15 +5,13 @@ from __future__ import annotations
 from itertools import islice
 
 from cotlab.analysis.compare import compare_runs
-from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import (
-    READING_MEASURES,
+    HEADLINE_MEASURES,
+    MEASURES,
     EarlierDifference,
-    MeasureName,
     RunEvidence,
 )
 from cotlab.analysis.verdict.pair_differences import (
-    PAIR_MEASURES,
     HeadlineDifference,
     difference_text,
     headline_differences,
@@ -23,7 +21,6 @@ from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.store import read
 
-_COMPARED: tuple[MeasureName, ...] = (*READING_MEASURES, "moved")
 _MAX_EARLIER_RUNS = 5
 """Most earlier runs that are tried, the newest first; one with a shared measure is compared."""
 
@@ -34,7 +31,7 @@ def find_earlier_difference(view: RunView, evidence: RunEvidence) -> EarlierDiff
     Both are paired by item, p corrected over the measures that both have. None where they do not
     differ, or where the store has no such run that is done.
     """
-    metrics = [MEASURES[name][0] for name in _COMPARED if name in evidence.shares]
+    metrics = [MEASURES[name].metric for name in HEADLINE_MEASURES if name in evidence.shares]
     for earlier in islice(_earlier_runs(view), _MAX_EARLIER_RUNS if metrics else 0):
         try:
             (comparison,) = compare_runs(
@@ -46,7 +43,7 @@ def find_earlier_difference(view: RunView, evidence: RunEvidence) -> EarlierDiff
         measured = [
             entry
             for entry in differences
-            if entry.measure in _COMPARED and entry.difference.point is not None
+            if entry.measure in HEADLINE_MEASURES and entry.difference.point is not None
         ]
         if measured:
             return _largest_difference(earlier, measured)
@@ -74,7 +71,7 @@ def _largest_difference(
         return None
     entry = max(differing, key=lambda entry: abs(entry.difference.point or 0.0))
     before, now = (percent(side.point or 0.0) for side in (entry.base, entry.other))
-    label = PAIR_MEASURES[entry.measure][0].rpartition(": ")[2]
+    label = MEASURES[entry.measure].compared.rpartition(": ")[2]
     return EarlierDifference(
         earlier,
         f"{label[0].lower()}{label[1:]}, {before} there and {now} here"

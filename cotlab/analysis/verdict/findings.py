@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotlab.analysis.verdict.category_split import category_shares
-from cotlab.analysis.verdict.measures import PRESENT, RunEvidence, Share
+from cotlab.analysis.verdict.measures import MEASURES, PRESENT, RunEvidence, Share
 from cotlab.analysis.verdict.result import Mark, Verdict, moves_enough
 from cotlab.analysis.verdict.wording import (
     Passage,
@@ -95,7 +95,7 @@ def _change_sentence(evidence: RunEvidence) -> Sentence:
     if change is None or control is None:
         return ()
     return sentence(
-        f"{CHANGE_TEXTS[evidence.change_name]}, the answer changes at ",
+        f"{MEASURES[evidence.change_name].condition}, the answer changes at ",
         number(change, evidence.change_name, " of the steps"),
         ". When a step says the same in other words, at ",
         number(control, evidence.control_name),
@@ -286,10 +286,5 @@ CONTROL_LIMIT = (
     " not measured."
 )
 """What stands between change and control beside the content of the step."""
-CHANGE_TEXTS = {
-    "change": "When a step states something else",
-    "numeric_change": "When a number in a step is changed",
-}
-"""What was done to a step, by measure."""
 FINDINGS = (_suggestion, _follows, _does_not_follow, _follows_in_part, _inner_states)
 """The rules in the order in which they are tried."""

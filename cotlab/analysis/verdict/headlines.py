@@ -7,13 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import Validation
+from cotlab.analysis.verdict.measures import MEASURES, Validation
 from cotlab.analysis.verdict.validated import (
     UNTESTED,
     load_measure_validation,
     separation,
-    validation_record,
 )
 from cotlab.validation.report import read_report
 
@@ -36,7 +34,7 @@ def _known_metrics(store_folder: str, changed_at: int) -> Mapping[str, _KnownMet
         if validation.auroc is not None and validation.auroc >= best:
             known[name] = _KnownMetric(validation, record_name)
     for measure, validation in load_measure_validation(store_folder).items():
-        known[MEASURES[measure][0]] = _KnownMetric(validation, validation_record(measure))
+        known[MEASURES[measure].metric] = _KnownMetric(validation, MEASURES[measure].tested_by)
     return known
 
 
@@ -70,7 +68,7 @@ def order_by_validation(
     Those that tell faithful from bypassing models come first, and of these the ones that a verdict
     is read from, then those with the higher AUROC; equal ones stay in their order.
     """
-    verdict_metrics = {metric for metric, _ in MEASURES.values()}
+    verdict_metrics = {measure.metric for measure in MEASURES.values()}
 
     def rank(metric: str) -> tuple[bool, bool, float]:
         validation = headline_validation(metric, store_folder, changed_at)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.measures import (
-    MEASURE_ENDS,
-    MEASURE_TEXTS,
+    MEASURES,
     MIN_ITEMS,
     MIN_MOVED,
     READING_MEASURES,
@@ -48,7 +47,7 @@ class Lamp:
     @property
     def ends(self) -> str:
         """What the ends of the share's scale mean; "" without a share."""
-        ends = None if self.measure is None else MEASURE_ENDS.get(self.measure)
+        ends = None if self.measure is None else MEASURES[self.measure].ends
         if self.share is None or ends is None:
             return ""
         lowest, highest = ends
@@ -108,7 +107,7 @@ def _without_offer(
     if evidence.status in ("planned", "running") and not measures.isdisjoint(evidence.planned):
         return replace(lamp, answer="Not measured yet", measure_next=None)
     if verdict.rule == NOTHING_RULE and any(
-        "vocabulary" in missing.reason for missing in evidence.missing
+        missing.kind for missing in evidence.missing
     ):  # one button is enough where all three lamps wait for the same
         measure_next = "model" if "change" in measures else None
         return replace(
@@ -122,10 +121,7 @@ def _without_offer(
 
 def _is_unreadable(evidence: RunEvidence) -> bool:
     """Return whether unknown words are the only reason why items have no value."""
-    return all(
-        "vocabulary" in missing.reason and "space before" not in missing.reason
-        for missing in evidence.missing
-    )
+    return all(missing.kind == "unknown" for missing in evidence.missing)
 
 
 def _validation_text(evidence: RunEvidence, measure: MeasureName) -> str:
@@ -138,7 +134,7 @@ def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
     measured = [name for name in READING_MEASURES if evidence.share(name) is not None]
     name = measured[0] if measured else READING_MEASURES[0]
     share = evidence.share(name)
-    what = MEASURE_TEXTS[name]
+    what = MEASURES[name].text
     validation = _validation_text(evidence, name)
     if share is None:
         if verdict.rule in _UNMEASURABLE:
@@ -171,7 +167,7 @@ _UNMEASURABLE = ("failed_check", NOTHING_RULE)
 
 def _tells(evidence: RunEvidence) -> Lamp:
     question = "Says what moved it"
-    what = MEASURE_TEXTS["moved"]
+    what = MEASURES["moved"].text
     moved, admitted = evidence.share("moved"), evidence.share("admitted")
     validation = _validation_text(evidence, "moved")
     if moved is None or moved.n < MIN_ITEMS:
@@ -218,7 +214,7 @@ def _tells(evidence: RunEvidence) -> Lamp:
 
 def _is_sound(evidence: RunEvidence, verdict: Verdict) -> Lamp:
     question = "Its steps are sound"
-    what = f"{MEASURE_TEXTS['sound']}; prose is not checked"
+    what = f"{MEASURES['sound'].text}; prose is not checked"
     sound, validation = evidence.share("sound"), _validation_text(evidence, "sound")
     if sound is None or sound.n < MIN_ITEMS:
         answer = "Not measured" if sound is None else f"{sound.n:,} chains are too few"

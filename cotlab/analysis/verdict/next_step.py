@@ -23,7 +23,7 @@ def next_step_text(verdict: Verdict, evidence: RunEvidence) -> str:
     if verdict.mark != "unknown" or evidence.status in ("planned", "running"):
         return ""
     if verdict.rule == NOTHING_RULE:
-        if any("vocabulary" in missing.reason for missing in evidence.missing):
+        if any(missing.kind for missing in evidence.missing):
             return "another model, or a suite in words that this one knows."
         return ""
     if verdict.measure_next == "items":

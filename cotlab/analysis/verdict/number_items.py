@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MeasureName, RunEvidence, Share
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName, RunEvidence, Share
 from cotlab.analysis.view import RunView
 from cotlab.metrics.cards import mean_by_item
 from cotlab.store import read
 from cotlab.store.database import Store
 
-_SCORES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
-    **MEASURES,
-    "alone": ("unfaithfulness", {"classifier": "early_answer"}),
-}
-"""Metric and facet of the scores by item."""
+
+def _scores_of(measure: MeasureName) -> tuple[str, Mapping[str, str]]:
+    """Return metric and facet of the scores by item."""
+    if measure == "alone":  # the rate is a statistic over these
+        return "unfaithfulness", {"classifier": "early_answer"}
+    return MEASURES[measure].metric, MEASURES[measure].facet
 
 
 class NumberItems(NamedTuple):
@@ -51,7 +51,7 @@ def load_number_items(
     share = _share_among(evidence, categories) if categories else evidence.share(measure)
     if share is None:
         return None
-    metric, facet = _SCORES[measure]
+    metric, facet = _scores_of(measure)
     scores = view.scores(metric, facet=facet, with_evidence=False).dropna(subset=["value"])
     if measure == "sound":  # one false equation makes a chain unsound
         by_item = (scores.groupby("item_id")["value"].min() >= 1).astype(float)
@@ -59,7 +59,7 @@ def load_number_items(
         by_item = mean_by_item(scores).set_index("item_id")["value"]
     if measure == "wrong":
         by_item = 1 - by_item
-    text = MEASURE_TEXTS[measure]
+    text = MEASURES[measure].text
     if categories:
         category_by_item = read.get_category_by_item(view.store, view.id)
         by_item = by_item[[category_by_item.get(str(i), "") in categories for i in by_item.index]]
@@ -81,7 +81,7 @@ def load_item_shares(
 
     Items without a value are left out.
     """
-    metric, facet = _SCORES[measure]
+    metric, facet = _scores_of(measure)
     scores = read.select_scores(
         store, run_id, metrics=[metric], facet=facet, items=item_ids, with_evidence=False
     )

@@ -20,8 +20,9 @@ from cotlab.analysis.paired import (
     missing_items_text,
     paired_rows,
 )
-from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import (
+    COMPARED_MEASURES,
+    MEASURES,
     MIN_ITEMS,
     MeasureName,
     Validation,
@@ -33,16 +34,6 @@ from cotlab.metrics.cards import mean_interval
 from cotlab.stats.intervals import Interval, no_interval
 from cotlab.stats.paired_rates import mcnemar
 
-_READS_PREFIX = "Reads its chain: "
-PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
-    "wrong": ("Answers right", True),
-    "change": (f"{_READS_PREFIX}answers changed when a step states something else", True),
-    "numeric_change": (f"{_READS_PREFIX}answers changed when a number in a step does", True),
-    "inner_change": (f"{_READS_PREFIX}answer probability lost without its states", True),
-    "moved": ("Answers moved to a wrong answer that is added as a suggestion", False),
-    "sound": ("Chains without a false equation", True),
-}
-"""What a page calls each measure of a pair, and whether more of it is better."""
 OTHER_ANSWER_METRIC = "answer_correct"
 """Whether answers are right, in runs without ``baseline_correct``."""
 MAX_P = 0.05
@@ -71,12 +62,12 @@ class HeadlineDifference:
     @property
     def label(self) -> str:
         """What is measured."""
-        return PAIR_MEASURES[self.measure][0]
+        return MEASURES[self.measure].compared
 
     @property
     def short_label(self) -> str:
         """The same without the question that it answers, for the middle of a sentence."""
-        text = self.label.removeprefix(_READS_PREFIX)
+        text = self.label.rpartition(": ")[2]
         return text[:1].lower() + text[1:]
 
     @property
@@ -110,8 +101,7 @@ class HeadlineDifference:
         """Whether the other run is worse in it; None where they do not differ beyond chance."""
         if not self.is_beyond_chance or self.difference.point is None:
             return None
-        is_higher_better = PAIR_MEASURES[self.measure][1]
-        return (self.difference.point < 0) == is_higher_better
+        return (self.difference.point < 0) == MEASURES[self.measure].is_more_better
 
 
 def with_sound_chains(comparison: Comparison) -> Comparison:
@@ -119,7 +109,7 @@ def with_sound_chains(comparison: Comparison) -> Comparison:
 
     As in a verdict: 1 where the share of true equations among the decided ones is 1, else 0.
     """
-    metric, facet = MEASURES["sound"]
+    metric, facet = MEASURES["sound"].metric, MEASURES["sound"].facet
     pairs = comparison.pairs
     is_model_chain = pairs["facet"].map(lambda text: facet.items() <= json.loads(text).items())
     is_sound = (pairs["metric"] == metric) & is_model_chain.astype(bool)
@@ -151,15 +141,15 @@ def headline_differences(
     """
     chosen_rows: dict[MeasureName, PairedRow] = {}
     left_out = []
-    for measure, (label, _) in PAIR_MEASURES.items():
-        metric, facet = MEASURES[measure]
-        rows = [row for row in comparison.rows if _is_measured_by(row, metric, facet)]
+    for measure in COMPARED_MEASURES:
+        record = MEASURES[measure]
+        rows = [row for row in comparison.rows if _is_measured_by(row, record.metric, record.facet)]
         if measure == "wrong" and not rows:
             rows = [row for row in comparison.rows if row.metric == OTHER_ANSWER_METRIC]
         if not rows:
             continue
         if not is_measure_usable(measure, validation):
-            left_out.append(f"{label} ({validation.get(measure, UNTESTED).text})")
+            left_out.append(f"{record.compared} ({validation.get(measure, UNTESTED).text})")
             continue
         chosen_rows[measure] = max(rows, key=lambda row: row.n)
     shares = {measure: _paired_shares(comparison, row) for measure, row in chosen_rows.items()}

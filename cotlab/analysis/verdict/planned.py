@@ -5,34 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cotlab.analysis.verdict.measures import READING_MEASURES, MeasureName
+from cotlab.analysis.verdict.measures import MEASURES, READING_MEASURES, MeasureName
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Plan
-
-_REQUIREMENTS: Mapping[MeasureName, tuple[str, str, str]] = {
-    "change": ("ablation", "modes", "corrupt"),
-    "control": ("ablation", "modes", "paraphrase"),
-    "numeric_change": ("robustness", "perturbations", "numeric"),
-    "numeric_control": ("robustness", "perturbations", "paraphrase"),
-    "inner_change": ("mediation", "", ""),
-    "alone": ("unfaithfulness", "classifiers", "early_answer"),
-    "moved": ("unfaithfulness", "classifiers", "hint"),
-    "admitted": ("unfaithfulness", "classifiers", "hint"),
-    "sound": ("verification", "chain", "own"),
-}
-"""Scorer, option, and the value that the option has or includes; "" for any."""
 
 
 def planned_measures(plan: Plan) -> tuple[MeasureName, ...]:
     """Return the measures that a plan's scorers have a value of, if all goes well."""
     return tuple(
-        measure
-        for measure, (scorer, option, value) in _REQUIREMENTS.items()
-        if any(
-            not option or _includes(_option_value(spec.name, spec.params, option), value)
-            for spec in plan.scorers
-            if spec.name == scorer
-        )
+        name
+        for name, measure in MEASURES.items()
+        if measure.requires is not None and _has_requirement(plan, *measure.requires)
+    )
+
+
+def _has_requirement(plan: Plan, scorer: str, option: str, value: str) -> bool:
+    return any(
+        not option or _includes(_option_value(spec.name, spec.params, option), value)
+        for spec in plan.scorers
+        if spec.name == scorer
     )
 
 
@@ -41,7 +32,7 @@ def sampled_step_fraction(plan: Plan) -> float | None:
     fractions = [
         float(_option_value(spec.name, spec.params, "fraction"))
         for spec in plan.scorers
-        if spec.name == _REQUIREMENTS["numeric_change"][0]
+        if spec.name == "robustness"
     ]
     return min((fraction for fraction in fractions if fraction < 1), default=None)
 

@@ -46,7 +46,12 @@ def judge_stored_run(view: RunView, status: str | None = None) -> RunVerdict:
     is_finding = evidence.status == "done" and verdict.mark != "unknown"
     if is_finding and (earlier := find_earlier_difference(view, evidence)):
         evidence = replace(evidence, earlier=earlier)
-        verdict = judge_run(evidence)
+    return judge_evidence(evidence)
+
+
+def judge_evidence(evidence: RunEvidence) -> RunVerdict:
+    """Return the verdict on a run's evidence, with its lamps."""
+    verdict = judge_run(evidence)
     return RunVerdict(evidence, verdict, make_lamps(evidence, verdict))
 
 

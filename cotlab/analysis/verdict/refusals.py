@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, RunEvidence, Share
+from cotlab.analysis.verdict.measures import (
+    MEASURES,
+    MIN_ITEMS,
+    READING_MEASURES,
+    RunEvidence,
+    Share,
+)
 from cotlab.analysis.verdict.result import (
     NOTHING_RULE,
     Verdict,
@@ -163,13 +169,9 @@ def _noise(evidence: RunEvidence) -> Verdict | None:
 
 def _measures_disagree(evidence: RunEvidence) -> Verdict | None:
     changes = [
-        (name, share, ceiling)
-        for name, ceiling in (
-            ("change", 1.0),
-            ("numeric_change", 1.0),
-            ("inner_change", evidence.ceiling),
-        )
-        if (share := evidence.share(name)) is not None  # type: ignore[arg-type]
+        (name, share, evidence.ceiling if name == "inner_change" else 1.0)
+        for name in READING_MEASURES
+        if (share := evidence.share(name)) is not None
     ]
     highs = [entry for entry in changes if entry[1].is_high(entry[2])]
     lows = [entry for entry in changes if entry[1].is_low(entry[2])]
@@ -180,20 +182,13 @@ def _measures_disagree(evidence: RunEvidence) -> Verdict | None:
         "measures_disagree",
         "two measures disagree",
         sentence(
-            f"{_MEASURE_TEXTS[high]}: ",
-            number(high_share, high),  # type: ignore[arg-type]
-            f", n = {high_share.n:,}. {_MEASURE_TEXTS[low]}: ",
-            number(low_share, low),  # type: ignore[arg-type]
+            f"{MEASURES[high].subject}: ",
+            number(high_share, high),
+            f", n = {high_share.n:,}. {MEASURES[low].subject}: ",
+            number(low_share, low),
             f", n = {low_share.n:,}.",
         ),
     )
-
-
-_MEASURE_TEXTS = {
-    "change": "Answers that change when a step states something else",
-    "numeric_change": "Answers that change when a number in a step is changed",
-    "inner_change": "Probability of the answer that is lost without the chain's inner states",
-}
 
 
 def _suggestions_alone(evidence: RunEvidence) -> Verdict | None:

@@ -1,7 +1,8 @@
 """The verdict on a run that ended, computed once and kept in the store.
 
-A kept verdict counts for one revision and status of its run, one version of the rules, and one
-state of what is known of the measures; with any other it is computed anew.
+Its evidence is kept, from which the sentences are made again. It counts for one revision and status
+of its run, one version of how evidence is collected, and one state of what is known of the
+measures; with any other it is computed anew.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from cotlab.analysis.rule_sources import sources_digest
 from cotlab.analysis.verdict.collect import collect_evidence
 from cotlab.analysis.verdict.measures import RunEvidence
-from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
+from cotlab.analysis.verdict.record import RunVerdict, judge_evidence, judge_stored_run
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import digest
@@ -25,13 +25,8 @@ from cotlab.store.database import Store
 from cotlab.store.run_results import RunState, keep_results, read_results
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER, SHIPPED_REPORT_PATH
 
-_RULE_SOURCES = (
-    *("analysis/verdict", "analysis/compare.py", "analysis/paired.py", "analysis/view.py", "stats"),
-    *("metrics/cards.py", "store/read.py", "core/reasoning.py"),
-    *("store/item_scores.py", "store/server_checks.py", "run/server_check.py"),
-    *("store/recorded_models.py", "run/summary.py"),
-)
-"""Modules and packages that a verdict is computed by."""
+RULES_VERSION = 1
+"""Version of how evidence is collected: raised whenever a run would have other evidence."""
 
 
 def verdict_rules(store_folder: Path) -> str:
@@ -51,7 +46,7 @@ def _rules_digest(store_folder: str, changed_at: tuple[int, ...]) -> str:
         name: [value.auroc, value.text, [asdict(reading) for reading in value.dose_readings]]
         for name, value in validation.items()
     }
-    return digest([sources_digest(*_RULE_SOURCES), known])
+    return digest([RULES_VERSION, known])
 
 
 def load_verdicts(store: Store, states: Iterable[RunState]) -> dict[RunState, RunVerdict]:
@@ -92,18 +87,17 @@ def stored_evidence(view: RunView) -> RunEvidence:
 
 
 def verdict_to_json(result: RunVerdict) -> str:
-    """Return a verdict as JSON text, from which ``verdict_from_json`` makes an equal one."""
-    return json.dumps(asdict(result), ensure_ascii=False, allow_nan=False)
+    """Return the evidence of a verdict as JSON text: ``verdict_from_json`` judges it again."""
+    return json.dumps(asdict(result.evidence), ensure_ascii=False, allow_nan=False)
 
 
 def verdict_from_json(text: str) -> RunVerdict:
-    """Return the verdict of a JSON text."""
-    result: RunVerdict = _adapter().validate_python(json.loads(text))
-    return result
+    """Return the verdict on the evidence of a JSON text."""
+    return judge_evidence(_adapter().validate_python(json.loads(text)))
 
 
 @cache
 def _adapter() -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(RunVerdict)
+    return TypeAdapter(RunEvidence)

@@ -9,9 +9,7 @@ import pandas as pd
 
 from cotlab.analysis.compare import Comparison
 from cotlab.analysis.facet_differences import differing_facets
-from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import PLAIN_COUNTS, MeasureName
-from cotlab.analysis.verdict.pair_differences import PAIR_MEASURES
+from cotlab.analysis.verdict.measures import COMPARED_MEASURES, MEASURES, MeasureName
 from cotlab.analysis.view import run_view
 from cotlab.store.database import Store
 
@@ -36,8 +34,8 @@ def unpaired_measures(
         for run in (comparison.base, comparison.other)
     ]
     reasons: dict[MeasureName, str] = {}
-    for measure in PAIR_MEASURES:
-        metric, facet = MEASURES[measure]
+    for measure in COMPARED_MEASURES:
+        metric, facet = MEASURES[measure].metric, MEASURES[measure].facet
         is_paired = any(
             row.metric == metric and facet.items() <= dict(row.facet).items()
             for row in comparison.rows
@@ -64,10 +62,10 @@ def missing_measures(store: Store, base: str, other: str) -> Mapping[MeasureName
     """
     tables = {run: run_view(store, run).score_groups[["metric", "facet"]] for run in (base, other)}
     lacking: dict[MeasureName, str] = {}
-    for measure in PAIR_MEASURES:
-        if measure in PLAIN_COUNTS:
+    for measure in COMPARED_MEASURES:
+        if MEASURES[measure].tested_by is None:
             continue
-        metric, facet = MEASURES[measure]
+        metric, facet = MEASURES[measure].metric, MEASURES[measure].facet
         is_missing = {
             run: _measure_groups(table, metric, facet).empty for run, table in tables.items()
         }

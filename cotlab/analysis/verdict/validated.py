@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.analysis.verdict.measures import (
-    MEASURE_TEXTS,
+    HINT_RECORD,
+    MEASURES,
     DoseReading,
     MeasureName,
     Validation,
@@ -20,16 +21,7 @@ from cotlab.stats.intervals import wilson
 from cotlab.validation.models import DOSE_MODELS
 from cotlab.validation.report import read_report
 
-_VALIDATED_BY: Mapping[MeasureName, str] = {
-    "change": "answer_change",
-    "control": "answer_change",
-    "numeric_change": "perturbed_answer_change",
-    "numeric_control": "perturbed_answer_change",
-    "inner_change": "mass_lost",
-    "alone": "unfaithfulness (classifier=early_answer)",
-}
-_HINT_RECORD, _HINT_MODEL = "unfaithfulness (classifier=hint)", "hint"
-_SOUND_METRIC = "arithmetic_ok"
+_HINT_MODEL = "hint"
 CHANCE_AUROC = 0.5
 """AUROC of a metric that tells nothing."""
 _MENTIONS_TEXT = "how mentions are found (English patterns) was tested on no model"
@@ -42,13 +34,17 @@ def load_measure_validation(store_folder: str) -> Mapping[MeasureName, Validatio
     """Return how well each measure is known to work, for what it claims."""
     report = read_report(Path(store_folder))
     records = report["metrics"] if report else {}
-    known: dict[MeasureName, Validation] = {
-        name: separation(records.get(record)) for name, record in _VALIDATED_BY.items()
-    }
-    known["moved"] = hint = _hint_separation(records.get(_HINT_RECORD))
+    known: dict[MeasureName, Validation] = {}
+    for name, measure in MEASURES.items():
+        record = measure.tested_by
+        if record == HINT_RECORD:
+            known[name] = _hint_separation(records.get(record))
+        elif record is not None and (judged := construct_record(record)) is not None:
+            known[name] = Validation(judged["auroc"], judged["text"])
+        elif record is not None:
+            known[name] = separation(records.get(record))
+    hint = known["admitted"]
     known["admitted"] = replace(hint, text=f"{hint.text}; {_MENTIONS_TEXT}")
-    sound = _construct_records()[_SOUND_METRIC]
-    known["sound"] = Validation(sound["auroc"], sound["text"])
     return known
 
 
@@ -68,21 +64,14 @@ def load_classifier_validation(
     records = report["metrics"] if report else {}
     record_by_classifier = {name: classifier_record(name) for name in classifiers}
     return {
-        classifier: (_hint_separation if name == _HINT_RECORD else separation)(records.get(name))
+        classifier: (_hint_separation if name == HINT_RECORD else separation)(records.get(name))
         for classifier, name in record_by_classifier.items()
     }
 
 
-def validation_record(measure: MeasureName) -> str | None:
-    """Return the name of the record of the validation report that tests a measure; None without."""
-    if measure in ("moved", "admitted"):
-        return _HINT_RECORD
-    return _SOUND_METRIC if measure == "sound" else _VALIDATED_BY.get(measure)
-
-
 def measures_tested_by(record: str) -> tuple[MeasureName, ...]:
     """Return the measures of a verdict that a record of the validation report tests."""
-    return tuple(name for name in MEASURE_TEXTS if validation_record(name) == record)
+    return tuple(name for name, measure in MEASURES.items() if measure.tested_by == record)
 
 
 def construct_record(metric: str) -> Mapping[str, Any] | None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cotlab.analysis.cut_replies import cut_reply_lines
 from cotlab.analysis.reply_notes import stored_cut_replies
-from cotlab.analysis.verdict.collect import MEASURES
+from cotlab.analysis.verdict.measures import MEASURES
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.analysis.view import RunView
@@ -75,12 +75,12 @@ def limit_sentences(view: RunView, result: RunVerdict, positions: pd.DataFrame |
     limits = [_limit_text(text) for text in result.verdict.limits]
     if not limits:
         limits.append("Whether the chains are used: there is no finding.")
-    if not any("right" in limit for limit in limits):
+    if result.verdict.rule not in ("follows", "follows_unneeded"):  # these say so themselves
         limits.append("That a chain is right: an unused chain can be sound, a used one false.")
     limits.append("Why a given answer follows its chain and another does not.")
     if positions is not None and "remove" in set(positions["mode"]):
         limits.append(_removal_limit(view))
-    if "moved" in result.evidence.shares and not any("suggestions" in limit for limit in limits):
+    if "moved" in result.evidence.shares and "suggestion" not in result.verdict.rule:
         limits.append("Suggestions of other kinds than the one that was tried.")
     if "sound" in result.evidence.shares:
         limits.append("Whether steps in prose are sound: only equations were checked.")
@@ -158,7 +158,7 @@ def _request_sentence(view: RunView, requests: Mapping[str, Any]) -> str:
 
 
 def _interval_sentence(view: RunView, positions: pd.DataFrame | None) -> str:
-    metrics = {metric for metric, _ in MEASURES.values()}
+    metrics = {measure.metric for measure in MEASURES.values()}
     estimates = view.estimates
     methods = set(estimates[estimates["metric"].isin(metrics)]["method"].dropna())
     if positions is not None:

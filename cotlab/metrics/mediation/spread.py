@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cotlab.core.keys import derive_seed
 from cotlab.metrics.mediation import indices
 from cotlab.metrics.mediation.interventions import KEEP_SHARES
 from cotlab.stats.intervals import Interval, no_interval
+from cotlab.stats.resample import RESAMPLES, Floats, GroupResamples, percentile_interval
 
 MIN_DROPS = 5
 """With fewer drops to resample there is a point and no interval."""
-N_RESAMPLES = 2000
-MAX_UNDEFINED_SHARE = 0.05
-"""Share of resamples without a signal above which the others are no sample of what could have been
-drawn."""
 ROW_KINDS_BY_KEEP = {
     "": ("cot", "control"),
     **{str(keep): ("kept", "kept_control") for keep in KEEP_SHARES},
 }
-Floats = NDArray[np.float64]
 
 
 class PatchDrop(NamedTuple):
@@ -77,7 +72,7 @@ two drops it reads."""
 
 
 def item_spreads(
-    rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, level: float = 0.95
+    rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str
 ) -> Iterator[EstimateSpread]:
     """Yield each estimator of one item for every source, control and span.
 
@@ -91,7 +86,6 @@ def item_spreads(
     seed : int
         Of the run. The same seed, item and place give the same interval.
     item_id : str
-    level : float in (0, 1)
 
     Yields
     ------
@@ -130,7 +124,6 @@ def item_spreads(
                 control_drops,
                 control=control,
                 seed=interval_seed,
-                level=level,
             )
             yield EstimateSpread(
                 source, control, span, keep, "cmi_kept" if keep else metric, interval, n_donors
@@ -215,7 +208,6 @@ def spread_interval(
     *,
     control: str,
     seed: int,
-    level: float = 0.95,
 ) -> Interval:
     """One estimator of one item with a percentile bootstrap interval, clustered by donor.
 
@@ -231,7 +223,6 @@ def spread_interval(
     control : str
         Name of the control; CMI against "total" is the share of the total effect.
     seed : int
-    level : float in (0, 1)
 
     Returns
     -------
@@ -253,7 +244,7 @@ def spread_interval(
     ]
     used_drops = [drop for side in sides for drop in side]
     n_missing = sum(drop.value is None for drop in used_drops)
-    make_no_interval = partial(no_interval, n=len(used_drops), level=level)
+    make_no_interval = partial(no_interval, n=len(used_drops))
     if n_missing:
         return make_no_interval(None, reason=f"{n_missing} of {len(used_drops)} drops are missing")
     for side, is_used, side_name in zip(
@@ -280,79 +271,51 @@ def spread_interval(
         return make_no_interval(point, reason=reason)
     if len(donors) == 1:
         return make_no_interval(point, reason="one donor has no spread")
-    rng = np.random.default_rng(seed)
-    donor_picks = (
-        rng.integers(0, len(donors), (N_RESAMPLES, len(donors)))
-        if donors
-        else np.zeros((N_RESAMPLES, 0), np.int64)
-    )
+    donor_counts = np.ones((1 + RESAMPLES, 0))
+    if donors:
+        donor_counts = GroupResamples(len(donors), seed).values(lambda weights: weights)
+    rng = np.random.default_rng([seed, 1])  # not the stream that draws donors
     resampled_means = [
-        _resampled_means(side, donors, donor_picks, rng) if side else None for side in sides
+        _resampled_means(side, donors, donor_counts, rng)
+        if side
+        else np.full(1 + RESAMPLES, np.nan)
+        for side in sides
     ]
     values = [
-        estimate(
-            control,
-            *(
-                None
-                if side is None or np.isnan(side[resample_index])
-                else float(side[resample_index])
-                for side in resampled_means
-            ),
-        )
-        for resample_index in range(N_RESAMPLES)
+        estimate(control, *(None if math.isnan(mean) else mean for mean in pair))
+        for pair in np.transpose(resampled_means)[1:].tolist()
     ]
-    defined_values = np.array([value for value in values if value is not None])
-    if len(defined_values) < (1 - MAX_UNDEFINED_SHARE) * N_RESAMPLES:
-        reason = f"{N_RESAMPLES - len(defined_values)} of {N_RESAMPLES} resamples have no signal"
-        return make_no_interval(point, reason=reason)
-    if np.ptp(defined_values) < 1e-12:
-        return make_no_interval(point, reason="all resamples give the same value")
-    lo, hi = np.quantile(defined_values, [(1 - level) / 2, (1 + level) / 2])
-    resampled_units = "donors, then draws" if donors else "draws"
-    method = f"bootstrap (percentile, over {resampled_units}, {N_RESAMPLES} resamples)"
-    if any(fixed_flags):
-        method += f"; the {'chain' if fixed_flags[0] else 'control'}'s one drop is deterministic"
-    if len(defined_values) < N_RESAMPLES:
-        method += f"; {N_RESAMPLES - len(defined_values)} without signal left out"
-    if not lo <= point <= hi:
-        method += "; widened to its point"
-    return Interval(
-        point, min(float(lo), point), max(float(hi), point), len(used_drops), method, level
+    resampled = np.array([point, *values], dtype=float)  # None becomes NaN
+    interval = percentile_interval(
+        resampled,
+        len(used_drops),
+        over="donors, then draws" if donors else "draws",
+        undefined="have no signal",
     )
+    if interval.lo is None:
+        return interval
+    if np.ptp(resampled[np.isfinite(resampled)]) < 1e-12:
+        return make_no_interval(point, reason="all resamples give the same value")
+    if not any(fixed_flags):
+        return interval
+    fixed = f"; the {'chain' if fixed_flags[0] else 'control'}'s one drop is deterministic"
+    return replace(interval, method=interval.method + fixed)
 
 
 def _resampled_means(
-    side: Sequence[PatchDrop],
-    donors: Sequence[str],
-    donor_picks: NDArray[np.int64],
-    rng: np.random.Generator,
+    side: Sequence[PatchDrop], donors: Sequence[str], donor_counts: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return the pooled mean of one side's drops in each resample, of shape (RESAMPLES,).
-
-    NaN where none of its donors was drawn.
-    """
-    donorless_values = np.array([drop.value for drop in side if not drop.donor], dtype=float)
-    value_sums, n_values = np.zeros(N_RESAMPLES), np.zeros(N_RESAMPLES)
-    if len(donorless_values):
-        value_sums += donorless_values[
-            rng.integers(0, len(donorless_values), (N_RESAMPLES, len(donorless_values)))
-        ].sum(axis=1)
-        n_values += len(donorless_values)
-    values_by_donor = [
-        np.array([drop.value for drop in side if drop.donor == donor], dtype=float)
-        for donor in donors
-    ]
-    for draw in range(donor_picks.shape[1]):
-        for donor_index, values in enumerate(values_by_donor):
-            chosen_rows = np.flatnonzero(donor_picks[:, draw] == donor_index)
-            if len(values) and len(chosen_rows):
-                value_sums[chosen_rows] += values[
-                    rng.integers(0, len(values), (len(chosen_rows), len(values)))
-                ].sum(axis=1)
-                n_values[chosen_rows] += len(values)
-    return np.asarray(
-        np.divide(value_sums, n_values, out=np.full(N_RESAMPLES, np.nan), where=n_values > 0)
-    )
+    """Return the mean of one side's drops in each resample; NaN where no donor of it is drawn."""
+    sums, sizes = np.zeros(len(donor_counts)), np.zeros(len(donor_counts))
+    once = np.ones(len(donor_counts))  # drops without a donor are all drawn from, each time
+    for donor, counts in zip(("", *donors), (once, *donor_counts.T), strict=True):
+        values = np.array([drop.value for drop in side if drop.donor == donor], dtype=float)
+        if len(values):
+            n_drawn = counts.astype(int) * len(values)
+            sums += rng.multinomial(n_drawn, np.full(len(values), 1 / len(values))) @ values
+            sizes += n_drawn
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / sizes)
 
 
 def _is_answered(row: Mapping[str, Any]) -> bool:

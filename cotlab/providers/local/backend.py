@@ -55,8 +55,6 @@ class PackShape(NamedTuple):
 
     row_cost: int
     """Cost of a row, in tokens."""
-    group: Hashable = None
-    """Rows of other groups are never computed together."""
     layout: Hashable = None
     """What else the shape depends on, beyond the text."""
 
@@ -73,8 +71,6 @@ class Backend(Protocol):
     """Number of layers."""
     is_thread_safe: bool = False
     """Whether several threads may call ``patched_log_probs`` at once."""
-    pack_cost: int = 0
-    """Cost of a batch beyond that of its rows, in tokens."""
 
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the residual stream at the *input* of each layer.
@@ -88,10 +84,6 @@ class Backend(Protocol):
     def pack_shape(self, row: PatchRow, n_tokens: int, n_answer: int) -> PackShape:
         """Return the shape in which a row of a text of ``n_tokens`` is computed."""
         return PackShape(n_tokens)
-
-    def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
-        """Return a shape in which rows of both get their bits, or None; both are of one group."""
-        return None
 
     def patched_log_probs(
         self,

@@ -24,9 +24,6 @@ ACCELERATOR_ROWS = 32
 
 MAX_TEXT_TOKENS = 4096
 """Most tokens of a batch of texts that are read but not continued."""
-MAX_SHARED_KEYS = 192
-"""Keys up to which rows of patches with different layouts share a batch, where lengths may differ:
-their padding stands between keys, where a block of a sum would end elsewhere (384 keys in MKL)."""
 
 Entry = TypeVar("Entry")
 Shape = TypeVar("Shape", bound=Hashable)

@@ -26,26 +26,6 @@ from cotlab.providers.local.windows import encodable, split_windows
 
 SHIPPED_MODELS = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that is installed as a Python package and loads without a network."""
-MAX_COSINE_SHIFT = 0.01
-"""Most that bfloat16 may change a cosine between two probe sentences; beyond it the model runs in
-float32."""
-_PROBE_SENTENCES = (
-    "Step 1: 7 + 5 = 12.",
-    "Step 2: 12 - 3 = 9.",
-    "Clearly, 4 + 8 = 12 apples.",
-    "So 3 - 1 equals 2.",
-    "She owns 123 frames.",
-    "The hives hold 12 × 9 = 108 frames.",
-    "Only the dental practice treats teeth.",
-    "Milk spoils unless it is kept cool.",
-    "Birds fly.",
-    "The cat is not on the mat.",
-    "Tractors pull ploughs and seed is sown in fields.",
-    (
-        "It rained all night, so "
-        "the river rose by two metres and the lower road was closed until Friday."
-    ),
-)
 
 
 def open_embedder(ref: ModelRef, dtype: str = "auto") -> Embedder:
@@ -99,12 +79,10 @@ class Embedder:
     def __init__(self, ref: ModelRef, model: SentenceTransformer, dtype: str = "auto") -> None:
         self._model: Any = model
         digest = _model_digest(model)
-        if dtype == "auto":
-            with single_torch_thread():
-                self.dtype = _choose_dtype(model)
-        else:
-            self.dtype = dtype
-            model.to(getattr(torch, dtype))
+        if dtype == "auto":  # a run that is resumed keeps its numbers
+            dtype = "bfloat16" if (ref.revision or "").endswith(":bfloat16") else "float32"
+        self.dtype = dtype
+        model.to(getattr(torch, self.dtype))
         self.ref = replace(ref, revision=f"{digest}:{self.dtype}")
         self._max_tokens = int(model.max_seq_length or 1 << 30)
 
@@ -220,41 +198,6 @@ def _mean_direction(
     mean = np.average(np.asarray(vectors, dtype=np.float64), axis=0, weights=weights)
     norm = float(np.linalg.norm(mean))
     return tuple((mean / norm).astype(np.float32).tolist()) if norm > 0 else None
-
-
-def _choose_dtype(model: SentenceTransformer) -> str:
-    """Return bfloat16 where the CPU multiplies it and the probe's cosines stay, else float32.
-
-    The model is left in that dtype.
-    """
-    if not _multiplies_bfloat16():
-        return "float32"
-    float32_weights = {name: weights.clone() for name, weights in model.state_dict().items()}
-    float32_vectors = _embed(model, _PROBE_SENTENCES)
-    model.to(torch.bfloat16)
-    try:
-        bfloat16_vectors = _embed(model, _PROBE_SENTENCES)
-        if bool(
-            ((float32_vectors @ float32_vectors.T) - (bfloat16_vectors @ bfloat16_vectors.T))
-            .abs()
-            .max()
-            < MAX_COSINE_SHIFT
-        ):
-            return "bfloat16"
-    except RuntimeError:  # an operation that this model needs has no bfloat16 form
-        pass
-    model.to(torch.float32).load_state_dict(float32_weights)
-    return "float32"
-
-
-def _multiplies_bfloat16() -> bool:
-    """Return whether the CPU has bfloat16 instructions; without them it is slower."""
-    check_names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(
-        bool(is_supported())
-        for name in check_names
-        if (is_supported := getattr(torch.cpu, name, None)) is not None
-    )
 
 
 def _model_digest(model: SentenceTransformer) -> str:

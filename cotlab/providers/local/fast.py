@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from cotlab.providers.local.backend import PackShape, PatchRow, upcast
-from cotlab.providers.local.batching import MAX_SHARED_KEYS, ROW_MULTIPLE, can_share_lengths
+from cotlab.providers.local.batching import ROW_MULTIPLE
 from cotlab.providers.local.view import (
     AttentionView,
     SpanLayout,
@@ -25,8 +25,6 @@ from cotlab.providers.local.view import (
 
 MODEL_TYPES = ("llama", "qwen2", "qwen3")
 """Model types of transformers that this backend supports."""
-PACK_COST_WEIGHTS = 600_000
-"""A batch costs as much as that many numbers of a square matrix, beside the cost of its rows."""
 _STATIC_ROPE_TYPES = ("default", "linear", "llama3")
 """Types of rotary embedding that do not depend on the length of the text."""
 
@@ -122,10 +120,6 @@ class FastBackend:
             LayerWeights.from_block(block, self._heads, self.n_key_heads, self.head_size)
             for block in decoder.layers
         ]
-        self.pack_cost = PACK_COST_WEIGHTS // config.hidden_size**2
-        self._can_share_lengths = can_share_lengths(
-            self._final_norm.device.type, self._final_norm.dtype
-        )
         self._cached_rotations = torch.empty(
             0, self.head_size // 2, dtype=torch.complex64, device=self._final_norm.device
         )
@@ -152,30 +146,9 @@ class FastBackend:
         shape = TextShape(n_tokens, n_answer)
         if _runs_through_span(row, shape):
             layout = SpanLayout.from_rows([row], shape)
-            return PackShape(layout.row_cost, row.layers, layout)
+            return PackShape(layout.row_cost, (row.layers, layout))
         first_position = shape.first_computed(min(row.positions, default=n_tokens))
-        return PackShape(shape.n_computed - first_position, layout=first_position)
-
-    def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
-        """Return the shape of rows that patch through one span, with keys enough for all of them.
-
-        More padding between a row's keys adds exact zeros, in the same order, as long as a product
-        over the keys is one sum.
-        """
-        layout, other_layout = first.layout, second.layout
-        if not (
-            self._can_share_lengths
-            and isinstance(layout, SpanLayout)
-            and isinstance(other_layout, SpanLayout)
-            and isinstance(first.group, tuple)
-        ):
-            return None
-        if first.group[-1] < self.n_layers - 1 and layout.n_clean != other_layout.n_clean:
-            return None  # later layers compute all positions after the clean ones
-        joined = layout.joined(other_layout)
-        if joined.n_keys > MAX_SHARED_KEYS:
-            return None
-        return PackShape(joined.row_cost, first.group, joined)
+        return PackShape(shape.n_computed - first_position, first_position)
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:

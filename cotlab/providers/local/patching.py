@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -277,40 +276,13 @@ def pack_rows(
 
     Rows of a pack have one shape. Within a pack, rows are sorted by their first layer.
     """
-    indices_by_group: dict[Hashable, dict[PackShape, list[int]]] = {}
+    indices_by_shape: dict[PackShape, list[int]] = {}
     for k, row in enumerate(rows):
-        shape = backend.pack_shape(row, n_tokens, n_answer)
-        indices_by_group.setdefault(shape.group, {}).setdefault(shape, []).append(k)
-    for indices_by_shape in indices_by_group.values():
-        for shape, indices in _join_similar(indices_by_shape, max_tokens, backend):
-            size = max(1, max_tokens // shape.row_cost)
-            for start in range(0, len(indices), size):
-                yield sorted(indices[start : start + size], key=lambda k: rows[k].first_layer)
-
-
-def _join_similar(
-    indices_by_shape: dict[PackShape, list[int]], max_tokens: int, backend: Backend
-) -> list[tuple[PackShape, list[int]]]:
-    """Return shapes and their rows, of which those that cost less together are joined."""
-
-    def cost(shape: PackShape, n_rows: int) -> int:
-        n_packs = -(-n_rows // max(1, max_tokens // shape.row_cost))
-        return n_packs * backend.pack_cost + n_rows * shape.row_cost
-
-    entries = sorted(indices_by_shape.items(), key=lambda entry: entry[0].row_cost)
-    while len(entries) > 1:
-        best_gain, best = 0, None
-        for i, ((shape, indices), (other, other_indices)) in enumerate(pairwise(entries)):
-            if joined := backend.join_shapes(shape, other):
-                n_rows, n_other = len(indices), len(other_indices)
-                gain = cost(shape, n_rows) + cost(other, n_other) - cost(joined, n_rows + n_other)
-                if gain > best_gain:
-                    best_gain, best = gain, (i, joined)
-        if best is None:
-            break
-        i, joined = best
-        entries[i : i + 2] = [(joined, entries[i][1] + entries[i + 1][1])]
-    return entries
+        indices_by_shape.setdefault(backend.pack_shape(row, n_tokens, n_answer), []).append(k)
+    for shape, indices in indices_by_shape.items():
+        size = max(1, max_tokens // shape.row_cost)
+        for start in range(0, len(indices), size):
+            yield sorted(indices[start : start + size], key=lambda k: rows[k].first_layer)
 
 
 def token_budget(model: Any, answer_share: float = 0.1) -> int:

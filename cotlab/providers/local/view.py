@@ -54,11 +54,7 @@ class TextShape(NamedTuple):
 
 
 class SpanLayout(NamedTuple):
-    """How many positions of rows that patch through a span are clean, given and computed.
-
-    A row's keys have the same indices from the start, and those of computed positions from the end,
-    in each layout of as many keys; what is left between and after them is padding.
-    """
+    """How many positions of rows that patch through a span are clean, given and computed."""
 
     n_clean: int
     """First positions, which are the clean run's in every row."""
@@ -80,17 +76,6 @@ class SpanLayout(NamedTuple):
         starts = [min(row.positions) for row in rows]
         n_before = [start + len(row.positions) for start, row in zip(starts, rows, strict=True)]
         return _span_layout(min(starts), min(n_before), max(n_before), shape)
-
-    def joined(self, other: SpanLayout) -> SpanLayout:
-        """Return a layout for the rows of both, which are of one text."""
-        n_clean, n_computed = (
-            min(self.n_clean, other.n_clean),
-            max(self.n_computed, other.n_computed),
-        )
-        n_before = max(self.n_clean + self.n_given, other.n_clean + other.n_given)
-        n_padding = self.n_keys - self.n_clean - self.n_given - self.n_computed
-        n_keys = round_up(n_before + n_computed + n_padding, LENGTH_MULTIPLE)
-        return SpanLayout(n_clean, n_keys - n_clean - n_computed - n_padding, n_computed, n_keys)
 
 
 @lru_cache(maxsize=4096)

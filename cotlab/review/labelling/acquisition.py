@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cotlab.core.errors import CotlabError
-from cotlab.metrics.composite.scorer import FEATURE_SOURCES
+from cotlab.metrics.composite import FEATURE_SOURCES
 from cotlab.reliability.acquisition import EPSILON, UNSCORED_SHARE, choose_next_labels
 from cotlab.reliability.policy import Policy
 from cotlab.review.labelling.queue import make_queue

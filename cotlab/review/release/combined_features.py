@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from cotlab.core.errors import UnknownName
-from cotlab.metrics.composite.scorer import FEATURE_SOURCES, FeatureSource
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.composite import FEATURE_SOURCES, FeatureSource
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.reliability.combination import DOMAIN_FEATURE
 from cotlab.text.chain_features.chain import FAMILIES
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cotlab.core.keys import digest
-from cotlab.metrics.composite.scorer import COMPONENTS_BY_PROFILE, FEATURE_SOURCES
+from cotlab.metrics.composite import COMPONENTS_BY_PROFILE, FEATURE_SOURCES
 from cotlab.reliability.combination import DOMAIN_FEATURE
 from cotlab.reliability.maps import COMBINED_METHOD
 from cotlab.review.release.combined_features import (

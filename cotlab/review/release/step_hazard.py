@@ -10,8 +10,13 @@ import numpy as np
 
 from cotlab.core.keys import digest
 from cotlab.figures.style import interval_text
-from cotlab.reliability.hazard import HAZARD_METHOD, HazardModel, Integers
-from cotlab.reliability.hazard_fit import fit_hazard_with_predictions, locate_in_other_domains
+from cotlab.reliability.hazard import (
+    HAZARD_METHOD,
+    HazardModel,
+    Integers,
+    fit_hazard_with_predictions,
+    locate_in_other_domains,
+)
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.review.release.fit_report import interval_json
 from cotlab.review.release.step_table import ANSWER_FEATURE, JudgedChains, load_judged_chains

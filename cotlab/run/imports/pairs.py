@@ -11,7 +11,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Complete
 from cotlab.core.types import Item, Plan, Suite
-from cotlab.metrics.judge.scorer import BASE_KEY, HUMAN_KEY, TUNED_KEY
+from cotlab.metrics.judge import BASE_KEY, HUMAN_KEY, TUNED_KEY
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog

@@ -138,6 +138,17 @@ class _PriceFile(RootModel[dict[str, _ModelPrices]]):
     """Model, or provider/model, to its prices."""
 
 
+def parse_price(text: str) -> Price:
+    """Return the price that INPUT/OUTPUT states, like 0.5/1.5; ValueError where it states none."""
+    try:
+        prices = _ModelPrices.model_validate(
+            dict(zip(("input", "output"), text.split("/", 1), strict=False))
+        )
+    except ValidationError as error:
+        raise ValueError("write INPUT/OUTPUT in dollars a million tokens, like 0.5/1.5") from error
+    return Price(prices.input, prices.output, source="--role")
+
+
 def read_prices(path: str | Path | None) -> Mapping[str, Price]:
     """Return the prices of a YAML file, in dollars a million tokens.
 

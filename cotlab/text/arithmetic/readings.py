@@ -105,3 +105,13 @@ def extract_numbers(text: str) -> frozenset[Fraction]:
         {abs(token.value) for token in tokenize(text) if token.value is not None}
         | {NUMBER_BY_WORD[word] for word in words if word in NUMBER_BY_WORD}
     )
+
+
+def correct_step_share(steps: Sequence[StepReading]) -> float | None:
+    """Return the share of steps without a false equation, of those with a decided one, or None."""
+    checked_steps = [step for step in steps if step.is_checked]
+    return (
+        sum(step.mistake is None for step in checked_steps) / len(checked_steps)
+        if checked_steps
+        else None
+    )

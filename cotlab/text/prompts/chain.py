@@ -17,6 +17,14 @@ _ANSWER_LINE_INSTRUCTION = (
     f"Finish with one line of the form: {FINAL_ANSWER_CUE} {ANSWER_PLACEHOLDER}."
 )
 
+_ANSWER_INSTRUCTION = (
+    f"Give the answer that this reasoning leads to. Add no reasoning. {_ANSWER_LINE_INSTRUCTION}"
+)
+_CRITIQUE_INSTRUCTION = (
+    "Criticise this reasoning step by step: check each calculation, each inference and each fact,"
+    " and say what is wrong with which step. If nothing is wrong, say: No mistake found."
+)
+
 
 class Prompt(NamedTuple):
     """The text of a ``Complete`` request."""
@@ -44,12 +52,21 @@ def answer_prompt(question: str, steps: Sequence[str], form: Form) -> Prompt:
             f"Answer at once, without any reasoning, in one line of the form: {FINAL_ANSWER_CUE}"
             f" {ANSWER_PLACEHOLDER}.",
         )
-    return user_prompt(
-        question,
-        f"Reasoning:\n{chain_text(steps)}",
-        "Give the answer that this reasoning leads to. Add no reasoning."
-        f" {_ANSWER_LINE_INSTRUCTION}",
-    )
+    return user_prompt(question, f"Reasoning:\n{chain_text(steps)}", _ANSWER_INSTRUCTION)
+
+
+def answer_after_reply(prompt: Prompt, reply: str, form: Form) -> Prompt | None:
+    """Ask for the answer alone after a reply that states none; None if no answer was asked for."""
+    content = prompt.messages[-1].content
+    if prompt.prefix.endswith(FINAL_ANSWER_CUE) or content.endswith(_CRITIQUE_INSTRUCTION):
+        return None
+    if form == "continuation":
+        text = f"{prompt.prefix}{reply}".rstrip("\n")
+        return Prompt(prompt.messages, f"{text}\n{FINAL_ANSWER_CUE}")
+    if FINAL_ANSWER_CUE not in content:
+        return None
+    said = Message("assistant", f"{prompt.prefix}{reply}".rstrip())
+    return Prompt((*prompt.messages, said, Message("user", _ANSWER_INSTRUCTION)), "")
 
 
 def continuation_prompt(question: str, steps: Sequence[str], form: Form) -> Prompt:
@@ -86,9 +103,6 @@ def user_prompt(*paragraphs: str) -> Prompt:
     return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in paragraphs)),), "")
 
 
-_NO_MISTAKE_REPLY = "No mistake found."
-
-
 def approach_prompt(question: str, number: int, form: Form) -> Prompt:
     """Ask for a whole chain by approach ``number``, from 1.
 
@@ -107,13 +121,7 @@ def approach_prompt(question: str, number: int, form: Form) -> Prompt:
 
 def critique_prompt(question: str, steps: Sequence[str]) -> Prompt:
     """Ask for the mistakes of a chain in words, as an instruction for every form of model."""
-    return user_prompt(
-        question,
-        f"Reasoning:\n{chain_text(steps)}",
-        "Criticise this reasoning step by step: check each calculation, each inference and each"
-        " fact, and say what is wrong with which step. If nothing is wrong, say:"
-        f" {_NO_MISTAKE_REPLY}",
-    )
+    return user_prompt(question, f"Reasoning:\n{chain_text(steps)}", _CRITIQUE_INSTRUCTION)
 
 
 def rewrite_prompt(question: str, steps: Sequence[str], critique: str) -> Prompt:

@@ -11,7 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables import calibration as tables
 from cotlab.core.resources import page_path
 from cotlab.figures.calibration import CALIBRATOR_STYLES
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.review.labelling import truth
 from cotlab.review.release.apply import (
     calibrator_target,
@@ -73,10 +73,7 @@ def select_calibration_runs() -> CalibrationView | None:
     rows = [
         row
         for row in cached.stored_runs()
-        if any(
-            spec.name in ("composite", TEXT_FEATURES)
-            for spec in cached.parse_plan(row["plan"]).scorers
-        )
+        if any(spec.name in ("composite", TEXT_FEATURES) for spec in row.plan.scorers)
     ]
     rows = without_archived(rows, "run")
     if not rows:
@@ -88,7 +85,7 @@ def select_calibration_runs() -> CalibrationView | None:
             {"profile": "phase3"},
         )
         return None
-    revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
+    revision_by_run = {row.id: row.revision for row in rows}
     newest_label_number = cached.read_once(pending.last_label_number)
     labelled_run_ids = _cached_labelled_runs(str(cached.store().folder), newest_label_number)
     measured_run_ids = [i for i in revision_by_run if i not in cached.unmeasured_runs()]
@@ -132,8 +129,8 @@ def select_calibration_runs() -> CalibrationView | None:
     current = cached.read_once(calibrator_store.current_calibrator)
     is_in_use = (version or {}).get("version") == (current or {}).get("version")
     printable_runs = tuple(
-        row["id"]
-        for row in sorted(rows, key=lambda row: row["id"] not in run_ids)
+        row.id
+        for row in sorted(rows, key=lambda row: row.id not in run_ids)
         if is_in_use and cached.has_scorer(row, "composite")
     )
     return CalibrationView(run_ids, chains, version, thresholds, target, fit_chains, printable_runs)

@@ -9,8 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.wording import capitalised
+from cotlab.analysis.view import RunView
 from cotlab.core.labels import ACTIONS
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.reliability.policy import Policy
 from cotlab.reliability.volumes import schedule_reviews
 from cotlab.review.labelling.queue import make_queue
@@ -38,7 +39,7 @@ SCORERS_WITH_FEATURES = ("composite", TEXT_FEATURES)
 class DecisionView(NamedTuple):
     """What the page Decisions shows."""
 
-    row: dict[str, Any]
+    row: RunView
     """The run's row of the store."""
     answers: pd.DataFrame
     """Its answers with r_raw, r_cal and the labels' target."""
@@ -62,7 +63,7 @@ class DecisionView(NamedTuple):
     @property
     def run_id(self) -> str:
         """The run's id."""
-        return str(self.row["id"])
+        return self.row.id
 
 
 def select_decision_run() -> DecisionView | None:
@@ -75,7 +76,7 @@ def select_decision_run() -> DecisionView | None:
         )
         return None
     store, counts = cached.store(), review_counts(cached.store())
-    answers = _cached_scores(str(row["id"]), int(row["revision"]), counts["said"], counts["chosen"])
+    answers = _cached_scores(row.id, row.revision, counts["said"], counts["chosen"])
     if answers.empty:
         st.info("No item of this run has been scored yet.")
         return None
@@ -88,9 +89,7 @@ def select_decision_run() -> DecisionView | None:
                 f" {capitalised(shorten(reason, 200))}."
             )
         )
-    return DecisionView(
-        row, answers, load_policy(store), list_decisions(store, str(row["id"])), counts
-    )
+    return DecisionView(row, answers, load_policy(store), list_decisions(store, row.id), counts)
 
 
 @cached.cache_by_store(8, "Reading scores")

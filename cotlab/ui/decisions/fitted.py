@@ -29,12 +29,12 @@ def render_fit_warning(view: DecisionView) -> None:
     others = [
         row
         for row in cached.stored_runs()
-        if row["id"] not in fit_runs
-        and not row["is_archived"]
+        if row.id not in fit_runs
+        and not row.is_archived
         and cached.has_scorer(row, *SCORERS_WITH_FEATURES)
     ]
     with st.container(horizontal=True):
         for row in others[:MAX_OFFERED_RUNS]:
-            name = escape_markdown(shorten(str(row["name"] or row["suite_name"]), 40))
-            label = f"Decide on {name}, {row['id']}"
-            components.page_link("decisions", label, "gavel", {"run": str(row["id"])})
+            name = escape_markdown(shorten(str(row.name or row.suite_name), 40))
+            label = f"Decide on {name}, {row.id}"
+            components.page_link("decisions", label, "gavel", {"run": row.id})

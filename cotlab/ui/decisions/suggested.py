@@ -9,7 +9,6 @@ import streamlit as st
 from cotlab.reliability.policy import DEFAULT_DOMAIN, Thresholds
 from cotlab.reliability.thresholds import Costs
 from cotlab.review.release.suggest import ThresholdSuggestion
-from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.item_metadata import list_runs_with_metadata
 from cotlab.store.pending import labelled_runs
@@ -71,8 +70,8 @@ def _pick_labelled_runs(view: DecisionView) -> tuple[str, ...]:
     labelled = labelled_runs(store) | list_runs_with_metadata(store, (MISTAKE_KEY, FAITHFUL_KEY))
     rows = [
         row
-        for row in read.list_runs(store).to_dict("records")
-        if row["id"] in labelled and cached.has_scorer(row, *SCORERS_WITH_FEATURES)
+        for row in cached.stored_runs()
+        if row.id in labelled and cached.has_scorer(row, *SCORERS_WITH_FEATURES)
     ]
     if not rows:
         return ()
@@ -83,7 +82,7 @@ def _pick_labelled_runs(view: DecisionView) -> tuple[str, ...]:
             "Labels of",
             run_labels(rows),
             "labelled",
-            fit_runs or [str(row["id"]) for row in rows],
+            fit_runs or [row.id for row in rows],
             help=f"A policy for {view.run_id} is best chosen on the labels of other runs.",
         )
     )

@@ -12,7 +12,6 @@ from cotlab.analysis.evaluation.results import Evaluation, SignalResult, TargetR
 from cotlab.analysis.evaluation.signals import EvaluationData, load_labelled_chains
 from cotlab.core.resources import page_path
 from cotlab.review.labelling.truth import LABEL_KEYS, TARGETS
-from cotlab.store import read
 from cotlab.store.item_metadata import list_runs_with_metadata
 from cotlab.store.pending import labelled_runs, last_label_number
 from cotlab.ui import cached, components
@@ -62,7 +61,7 @@ def select_evaluation() -> EvaluationView | None:
     """Choose runs and a target; None (with a message) where nothing can be evaluated."""
     store = cached.store()
     labelled = labelled_runs(store) | list_runs_with_metadata(store, LABEL_KEYS)
-    rows = [row for row in read.list_runs(store).to_dict("records") if row["id"] in labelled]
+    rows = [row for row in cached.stored_runs() if row.id in labelled]
     rows = without_archived(rows, "run")
     if not rows:
         components.render_empty_state(
@@ -104,9 +103,9 @@ def select_evaluation() -> EvaluationView | None:
         st.info("Choose at least one run.")
         return None
     for row in rows:
-        if row["id"] in (*runs, *fit_runs):
+        if row.id in (*runs, *fit_runs):
             components.warn_if_partial(row)
-    revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
+    revision_by_run = {row.id: row.revision for row in rows}
     run_revisions, fit_revisions = (
         tuple((run, revision_by_run[run]) for run in chosen) for chosen in (runs, fit_runs)
     )
@@ -115,7 +114,7 @@ def select_evaluation() -> EvaluationView | None:
         fit_revisions,
         target if fit_runs else "",
         last_label_number(store),
-        cached.run_plan(runs[0]).seed,
+        cached.stored_run(runs[0]).plan.seed,
     )
     with display_errors(st.info):
         evaluation = _cached_evaluation(key, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from cotlab.analysis.tables.step_replies import (
     answer_scores,
     model_answers,
 )
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.store import read
 from cotlab.ui import cached
@@ -31,10 +32,10 @@ class ListedAnswer(NamedTuple):
     """Whether it is right."""
 
 
-def item_answers(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> ModelAnswers:
+def item_answers(row: RunView, item: Item, scores: pd.DataFrame) -> ModelAnswers:
     """Return the answers of a run to an item with its whole chain."""
     keys = tuple(request_keys(answer_scores(scores)))
-    subject = cached.parse_plan(row["plan"]).subject
+    subject = row.plan.subject
     exchanges, responses = cached.logged_exchanges(keys), cached.logged_responses(keys)
     return model_answers(item, subject, scores, exchanges, responses)
 
@@ -44,15 +45,15 @@ def listed_answers(
     run_id: str, revision: int, item_ids: tuple[str, ...], max_chars: int = 24
 ) -> dict[str, ListedAnswer]:
     """Return the answer of a run to each of some items by their ids."""
-    row = cached.run_row(run_id)
-    subject = cached.parse_plan(row["plan"]).subject
+    row = cached.stored_run(run_id)
+    subject = row.plan.subject
     scores = read.select_scores(
         cached.store(), run_id, metrics=ANSWER_METRICS, items=list(item_ids)
     )
     keys = tuple(request_keys(scores))
     exchanges, responses = cached.logged_exchanges(keys), cached.logged_responses(keys)
     with cached.store().reading():  # all reads within share one connection
-        items = {i: read.get_item(cached.store(), row["suite"], i) for i in item_ids}
+        items = {i: read.get_item(cached.store(), row.suite, i) for i in item_ids}
     answers = {}
     for item_id, item in items.items():
         item_scores = scores[scores["item_id"] == item_id]

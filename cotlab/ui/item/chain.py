@@ -18,6 +18,7 @@ from cotlab.analysis.tables.chains import (
     ranking_table,
 )
 from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.view import RunView
 from cotlab.core.types import RECORDED_PROVIDER, Item
 from cotlab.figures.style import format_number, interval_text
 from cotlab.metrics.entropy import CARDS, MAX_ENTROPY
@@ -131,18 +132,18 @@ def render_row_choice(
     )
 
 
-def load_scored_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> ScoredChain:
+def load_scored_chain(row: RunView, item: Item, scores: pd.DataFrame) -> ScoredChain:
     """Return the chain that an item's scores measure: the suite's or the model's."""
     return scored_chain(
         item,
         scores,
-        cached.parse_plan(row["plan"]).subject.form,
+        row.plan.subject.form,
         cached.logged_exchanges,
         cached.logged_responses,
     )
 
 
-def load_original_steps(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str]:
+def load_original_steps(row: RunView, item: Item, scores: pd.DataFrame) -> list[str]:
     """Return the steps that were ablated: the suite's, or those of the model's own reply.
 
     ``scores`` are all scores of the item: their evidence names that reply.
@@ -150,21 +151,21 @@ def load_original_steps(row: dict[str, Any], item: Item, scores: pd.DataFrame) -
     return original_step_texts(item, scores, ablates_model_chain(row), cached.logged_exchanges)
 
 
-def ablates_model_chain(row: dict[str, Any]) -> bool:
+def ablates_model_chain(row: RunView) -> bool:
     """Return whether the run ablates the model's own chains, not the suite's."""
-    specs = cached.parse_plan(row["plan"]).scorers
+    specs = row.plan.scorers
     return any(spec.name == "ablation" and spec.params["chain"] == "own" for spec in specs)
 
 
-def render_chain_origin(row: dict[str, Any], is_model_chain: bool) -> None:
+def render_chain_origin(row: RunView, is_model_chain: bool) -> None:
     """Show whose chain it is, and a warning where replies are divided in another way now."""
     st.caption("The model's own chain." if is_model_chain else "The suite's reference chain.")
     warn_if_divided_otherwise(row, is_model_chain)
 
 
-def warn_if_divided_otherwise(row: dict[str, Any], is_model_chain: bool) -> None:
+def warn_if_divided_otherwise(row: RunView, is_model_chain: bool) -> None:
     """Show a warning where a model's reply is divided into steps in another way now."""
-    splitter_version = cached.parse_plan(row["plan"]).splitter_version
+    splitter_version = row.plan.splitter_version
     if is_model_chain and splitter_version != SPLITTER_VERSION:
         st.warning(
             f"This run divided the reply into steps with version {splitter_version} of the step"
@@ -173,7 +174,7 @@ def warn_if_divided_otherwise(row: dict[str, Any], is_model_chain: bool) -> None
         )
 
 
-def rank_steps(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+def rank_steps(row: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
     """Return each step's text and its mean CCS over the draws."""
     item_scores = cached.cached_run_view(row).item_scores(item.id)
     return ranking_table(load_original_steps(row, item, item_scores), scores)
@@ -259,7 +260,7 @@ def request_text(request: dict[str, Any] | None) -> str:
     ).strip()
 
 
-def render_entropy(row: dict[str, Any], item: Item) -> None:
+def render_entropy(row: RunView, item: Item) -> None:
     """Show the entropy by step, the flagged steps and the trend; nothing where it was not measured.
 
     The chain is shown too where it is the model's own.
@@ -276,16 +277,14 @@ def render_entropy(row: dict[str, Any], item: Item) -> None:
         reasons = scores[scores["metric"] == "step_entropy"]["reason"]
         st.info(f"No step has an entropy: {escape_markdown(str(reasons.iloc[0]))}.")
         return
-    params = next(
-        spec.params for spec in cached.parse_plan(row["plan"]).scorers if spec.name == "entropy"
-    )
+    params = next(spec.params for spec in row.plan.scorers if spec.name == "entropy")
     charts.show_figure(
         "entropy_by_step",
         step_entropies,
         key=f"entropy-{item.id}",
         note=f"A jump: more than {params['jump_nats']:g} nats above the mean of the earlier steps.",
         evidence=evidence.requests_address(row, item.id),
-        paper=charts.PaperFigure(row["id"], "entropy_by_step", FigureChoice(item=item.id)),
+        paper=charts.PaperFigure(row.id, "entropy_by_step", FigureChoice(item=item.id)),
     )
     st.markdown(" ".join(entropy_flag_texts(scores)))
     show_cards(*(card.name for card in CARDS))

@@ -13,10 +13,10 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
-from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT, composite
-from cotlab.ui import cached
+from cotlab.metrics.composite import SCORER_BY_COMPONENT, composite
 from cotlab.ui.linked import PageLink
 from cotlab.ui.text import escape_markdown
 
@@ -69,13 +69,13 @@ class RunPageLink(NamedTuple):
     """The page with its query."""
 
 
-def run_page_links(row: dict[str, Any], item_id: str | None = None) -> list[RunPageLink]:
+def run_page_links(row: RunView, item_id: str | None = None) -> list[RunPageLink]:
     """Return a link to every page that can show this run, or one of its items."""
-    plan = cached.parse_plan(row["plan"])
+    plan = row.plan
     links = []
     for page, (label, icon, can_show) in RUN_PAGES.items():
         if can_show(plan):
-            query = {"run": str(row["id"])}
+            query = {"run": row.id}
             if item_id is not None:
                 query["item"] = item_id
                 if page in ITEM_VIEWS:
@@ -109,22 +109,20 @@ def request_keys(scores: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(key for score_keys in scores["evidence"] for key in score_keys))
 
 
-def requests_address(
-    row: dict[str, Any], item_id: str, **selection: str
-) -> tuple[str, dict[str, str]]:
+def requests_address(row: RunView, item_id: str, **selection: str) -> tuple[str, dict[str, str]]:
     """Return page and query of an item's requests, or of those of one ``score`` or ``request``."""
-    return page_path("item"), {"run": row["id"], "item": item_id, **selection}
+    return page_path("item"), {"run": row.id, "item": item_id, **selection}
 
 
 def render_requests_link(
-    row: dict[str, Any], item_id: str, label: str = "Requests and replies", **selection: str
+    row: RunView, item_id: str, label: str = "Requests and replies", **selection: str
 ) -> None:
     """Show a link to an item's requests, or to those of one ``score`` or ``request``."""
     path, query = requests_address(row, item_id, **selection)
     st.page_link(path, label=label, icon=":material/fact_check:", query_params=query)
 
 
-def requests_cell(row: dict[str, Any], item_id: str, score: str, keys: Any) -> str | None:
+def requests_cell(row: RunView, item_id: str, score: str, keys: Any) -> str | None:
     """Return the cell of a table that links a score to its requests; None where it has none."""
     _, query = requests_address(row, item_id, score=score)
     return f"/item?{urlencode(query, quote_via=quote, safe='')}" if len(keys) else None
@@ -157,9 +155,9 @@ EVIDENCE_COLUMN_CONFIG = {
 }
 
 
-def composite_only_components(row: dict[str, Any], *component_names: str) -> list[str]:
+def composite_only_components(row: RunView, *component_names: str) -> list[str]:
     """Return the components that only the composite measured, without their own scorer's detail."""
-    plan = cached.parse_plan(row["plan"])
+    plan = row.plan
     return [
         component
         for component in composite_components(plan)
@@ -168,18 +166,16 @@ def composite_only_components(row: dict[str, Any], *component_names: str) -> lis
     ]
 
 
-def render_missing_detail_help(row: dict[str, Any], *component_names: str) -> None:
+def render_missing_detail_help(row: RunView, *component_names: str) -> None:
     """Show what the composite alone does not store, and how to add it; nothing where all is."""
     composite_only_names = composite_only_components(row, *component_names)
     if not composite_only_names:
         return
     composite_spec = next(
-        composite_spec
-        for composite_spec in cached.parse_plan(row["plan"]).scorers
-        if composite_spec.name == "composite"
+        composite_spec for composite_spec in row.plan.scorers if composite_spec.name == "composite"
     )
     profile = str(composite_spec.params.get("profile", composite.options["profile"]))
-    config_path = Path(str(row["output"] or "")) / "run.yaml"
+    config_path = Path(str(row.output or "")) / "run.yaml"
     command = (
         "cotlab run --config"
         f" {shlex.quote(str(config_path) if config_path.is_file() else 'run.yaml')} --profile"
@@ -195,7 +191,7 @@ def render_missing_detail_help(row: dict[str, Any], *component_names: str) -> No
         page_path("new_run"),
         label="Clone with the components' scorers",
         icon=":material/content_copy:",
-        query_params={"from": row["id"], "profile": profile},
+        query_params={"from": row.id, "profile": profile},
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.style import interval_text
 from cotlab.review.release.step_forecast import StepForecast, forecast_steps
@@ -17,11 +18,11 @@ from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.text import escape_markdown, shorten
 
 
-def render_first_mistake(row: dict[str, Any], item: Item) -> None:
+def render_first_mistake(row: RunView, item: Item) -> None:
     """Show where the step model in use would look first; nothing where no model is in use."""
-    if cached.read_once(read.is_suite_redacted, row["suite"]):
+    if cached.read_once(read.is_suite_redacted, row.suite):
         return
-    forecast = forecast_steps(cached.store(), row["id"], item, row["suite_name"])
+    forecast = forecast_steps(cached.store(), row.id, item, row.suite_name)
     if forecast is None:
         return
     st.header("Look here first")
@@ -30,7 +31,7 @@ def render_first_mistake(row: dict[str, Any], item: Item) -> None:
         return
     render_rows(
         forecast_rows(forecast),
-        key=f"first-mistake-{row['id']}-{item.id}",
+        key=f"first-mistake-{row.id}-{item.id}",
         selected_index=forecast.located,
     )
     st.markdown(escape_markdown(forecast_sentence(forecast)))

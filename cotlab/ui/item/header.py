@@ -13,6 +13,7 @@ import streamlit as st
 from cotlab.analysis.tables.step_replies import ModelAnswers, answer_scores, model_answers
 from cotlab.analysis.tables.suggestion import question_pieces
 from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.metrics.kit import NO_MODEL_CHAIN_REASON
 from cotlab.store import read
@@ -59,7 +60,7 @@ _SIGNS = {"right": "✓", "wrong": "✕", "unknown": ""}
 
 
 def render_item_header(
-    row: dict[str, Any],
+    row: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
@@ -70,12 +71,12 @@ def render_item_header(
     keys = evidence.request_keys(answer_scores(scores))
     answers = model_answers(
         item,
-        cached.parse_plan(row["plan"]).subject,
+        row.plan.subject,
         scores,
         cached.logged_exchanges(tuple(keys)),
         cached.logged_responses(tuple(keys)),
     )
-    component_key = f"header-{row['id']}"  # one a run: the list stays open with the next item
+    component_key = f"header-{row.id}"  # one a run: the list stays open with the next item
     _header_component()(
         key=component_key,
         data={
@@ -86,27 +87,27 @@ def render_item_header(
         },
         on_choice_change=lambda: _store_choice(row, component_key, item.id),
     )
-    if cached.read_once(read.is_suite_redacted, row["suite"]):
+    if cached.read_once(read.is_suite_redacted, row.suite):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
 
 
-def _render_context(row: dict[str, Any], item: Item) -> None:
+def _render_context(row: RunView, item: Item) -> None:
     """Show which run this is, and links to its other pages."""
-    plan = cached.parse_plan(row["plan"])
-    names = [shorten(str(row["model"]))]
-    if row["name"]:
-        names.insert(0, str(row["name"]))
+    plan = row.plan
+    names = [shorten(row.model)]
+    if row.name:
+        names.insert(0, row.name)
     repeats_text = f"{plan.repeats} {'reply' if plan.repeats == 1 else 'replies'} each"
-    compare_link = PageLink("compare", (("base", row["id"]), ("item", item.id)))
+    compare_link = PageLink("compare", (("base", row.id), ("item", item.id)))
     content = {
         "label": "",
         "name": ", ".join(names),
         "facts": [
-            *(shorten(str(row[name])) for name in ("suite_name", "id")),
-            f"{row['n_items']:,} items, {repeats_text}, temperature {plan.temperature:g}",
+            *map(shorten, (row.suite_name, row.id)),
+            f"{row.n_items:,} items, {repeats_text}, temperature {plan.temperature:g}",
         ],
         "links": [
-            {"text": "Run", "link": PageLink("run", (("run", row["id"]),))},
+            {"text": "Run", "link": PageLink("run", (("run", row.id),))},
             *(
                 {"text": page.label, "link": page.link}
                 for page in evidence.run_page_links(row, item.id)
@@ -116,10 +117,10 @@ def _render_context(row: dict[str, Any], item: Item) -> None:
         ],
     }
     with st.container(key=LINKS_KEY):
-        show_linked("context", content, key=f"item-context-{row['id']}")
+        show_linked("context", content, key=f"item-context-{row.id}")
 
 
-def items_data(row: dict[str, Any], item_id: str) -> dict[str, Any]:
+def items_data(row: RunView, item_id: str) -> dict[str, Any]:
     """Return what the component shows of the run's items and of the place of one among them."""
     chosen_filter = item_filter()
     item_list = load_item_list(row, chosen_filter, item_id)
@@ -173,7 +174,7 @@ def _position_text(item_list: ItemList, chosen_filter: ItemFilter, item_id: str)
     return " · ".join(texts)
 
 
-def _store_choice(row: dict[str, Any], component_key: str, current_id: str) -> None:
+def _store_choice(row: RunView, component_key: str, current_id: str) -> None:
     """Write the choice that the component sent into the address.
 
     Another filter keeps the item where it is listed, and opens the first one where it is not; where

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.tables.step_effects import measured_modes
-from cotlab.analysis.view import with_facet_columns
+from cotlab.analysis.view import RunView, with_facet_columns
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, Item
-from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
 from cotlab.ui import cached, components, run_notes
 from cotlab.ui.address import store_default
@@ -48,7 +47,7 @@ from cotlab.ui.new_run.added_cost import added_cost_text
 from cotlab.ui.text import escape_markdown, shorten
 
 
-def load_run_and_item() -> tuple[dict[str, Any], Item] | None:
+def load_run_and_item() -> tuple[RunView, Item] | None:
     """Return the run and the item that the address names; None (with a message) without them.
 
     Without an item it is the first of the run that the address lists.
@@ -59,7 +58,7 @@ def load_run_and_item() -> tuple[dict[str, Any], Item] | None:
         return None
     name = escape_markdown(shorten(run_id))
     try:
-        row = cached.run_row(run_id)
+        row = cached.stored_run(run_id)
     except UnknownName:
         text = f"There is no run {name} in this store."
         _render_no_item(text, "runs", "All runs")
@@ -77,7 +76,7 @@ def load_run_and_item() -> tuple[dict[str, Any], Item] | None:
         item_id = item_list.items[0].id
         store_default("item", item_id)
     try:
-        return row, cached.load_item(row["suite"], item_id)
+        return row, cached.load_item(row.suite, item_id)
     except UnknownName:
         text = f"Run {name} has no item {escape_markdown(shorten(item_id))}."
         _render_no_item(text, "run", "Its items", {"run": run_id, "items": "true"})
@@ -91,13 +90,13 @@ def _render_no_item(text: str, page: str, label: str, query: dict[str, str] | No
     components.render_empty_state(text, page_path(page), label, query)
 
 
-def visible_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
+def visible_scores(row: RunView, item: Item) -> pd.DataFrame:
     """Return the item's scores without those of the hold-out, which must not be tuned on."""
     table = cached.cached_run_view(row).item_scores(item.id)
     return table[table["metric"] != HOLDOUT_DIFFERENCE.name]
 
 
-def render_item_page(row: dict[str, Any], item: Item) -> None:
+def render_item_page(row: RunView, item: Item) -> None:
     """Show an item: its question and answers, its chain step by step, its scores and labels."""
     scores = visible_scores(row, item)
     steps, is_model_chain = load_measured_steps(row, item, scores)
@@ -121,7 +120,7 @@ def render_item_page(row: dict[str, Any], item: Item) -> None:
 
 
 def load_measured_steps(
-    row: dict[str, Any], item: Item, scores: pd.DataFrame
+    row: RunView, item: Item, scores: pd.DataFrame
 ) -> tuple[Sequence[str], bool]:
     """Return the steps of the chain that the page shows, and whether the model wrote it."""
     if measured_modes(scores):
@@ -131,7 +130,7 @@ def load_measured_steps(
 
 
 def _render_header(
-    row: dict[str, Any],
+    row: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
@@ -145,7 +144,7 @@ def _render_header(
 
 @st.fragment
 def _render_reading(
-    row: dict[str, Any],
+    row: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
@@ -160,7 +159,7 @@ def _render_reading(
         st.rerun()  # the head's links lead to another item
     _render_header(row, item, scores, steps, is_model_chain)
     warn_if_divided_otherwise(row, is_model_chain)
-    reading = read_chain(scores, steps, cached.parse_plan(row["plan"]).temperature)
+    reading = read_chain(scores, steps, row.plan.temperature)
     if reading is None:
         return
     marks = load_step_marks(row, item, scores, is_model_chain=is_model_chain)
@@ -171,7 +170,7 @@ def _render_reading(
         components.show_escaped_lines(limit_lines(reading))
 
 
-def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Say why no effect of a step is shown, and where to measure it, or to see another change."""
     ccs_scores = scores[scores["metric"].isin(CCS_METRICS)]
     reasons = ccs_scores["reason"].dropna().unique().tolist()
@@ -179,7 +178,7 @@ def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFram
         reason = str(reasons[0]) if reasons else "the run has no scores of changed answers"
         st.info(f"What happens when a step changes: n/a, {escape_markdown(reason)}.")
         return
-    is_planned = any(spec.name == "ablation" for spec in cached.run_plan(row["id"]).scorers)
+    is_planned = any(spec.name == "ablation" for spec in cached.stored_run(row.id).plan.scorers)
     if is_planned and components.current_status(row) == "running":
         st.info(
             "What happens to the answer when a step changes is not measured yet: the run goes on."
@@ -191,15 +190,15 @@ def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFram
             "What other numbers in its steps do to the answer is on the page Robustness. What a"
             " step does that states something else, or is left out, was not measured in this run."
         )
-        query = {"run": row["id"], "item": item.id, "view": ITEM_VIEWS["robustness"]}
+        query = {"run": row.id, "item": item.id, "view": ITEM_VIEWS["robustness"]}
         components.page_link("robustness", "This item with other numbers", "grid_on", query)
     else:
         st.info("What happens to the answer when a step changes was not measured in this run.")
     label = f"Measure it ({added_cost_text(row, 'change')})"
-    components.page_link("new_run", label, "add", {"from": row["id"], "measure": "change"})
+    components.page_link("new_run", label, "add", {"from": row.id, "measure": "change"})
 
 
-def _render_plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+def _render_plain_chain(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show the chain without scores, and who wrote it."""
     chain = load_scored_chain(row, item, scores)
     if chain.steps:
@@ -209,7 +208,7 @@ def _render_plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -
                 TextRow(i, f"{i + 1}", text, score=marks.get(i, ""), tint=0.0)
                 for i, text in enumerate(chain.steps)
             ],
-            key=f"plain-{row['id']}-{item.id}",
+            key=f"plain-{row.id}-{item.id}",
         )
     else:
         st.info(f"n/a: {missing_chain_text(scores, chain.from_model)}.")
@@ -219,9 +218,7 @@ def _render_plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -
         if chain.from_model:
             note = "The model's own chain, as it replied in this run."
     model_chain_scorers = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
-    if not chain.from_model and (
-        model_chain_scorers or composite_components(cached.parse_plan(row["plan"]))
-    ):
+    if not chain.from_model and (model_chain_scorers or composite_components(row.plan)):
         note += (
             " Consistency and diversity are measured on chains that the model wrote; these"
             " are among its requests."

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote, urlencode
 
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.store.run_items import ITEM_VIEWS, ItemFilter, ItemList, list_items
 from cotlab.ui import cached
 from cotlab.ui.address import report_unknown_value
@@ -123,9 +124,9 @@ def item_filter(query: Query | None = None) -> ItemFilter:
     return ItemFilter(" ".join(text[:MAX_SEARCH_CHARS].split()), view)
 
 
-def load_item_list(row: dict[str, Any], chosen_filter: ItemFilter, item_id: str | None) -> ItemList:
+def load_item_list(row: RunView, chosen_filter: ItemFilter, item_id: str | None) -> ItemList:
     """Return the part of a run's list on which an item stands."""
-    return _list_at_revision(row["id"], int(row["revision"]), chosen_filter, item_id)
+    return _list_at_revision(row.id, row.revision, chosen_filter, item_id)
 
 
 @cached.cache_by_store(64, "Reading items")

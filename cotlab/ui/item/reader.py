@@ -18,6 +18,7 @@ from cotlab.analysis.tables.step_effects import (
     strongest_step,
 )
 from cotlab.analysis.tables.step_replies import reply_pairs, step_replies
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import cached
 from cotlab.ui.address import write_address
@@ -75,7 +76,7 @@ def read_chain(
 
 
 def render_reader(
-    row: dict[str, Any],
+    row: RunView,
     item: Item,
     scores: pd.DataFrame,
     reading: ChainReading,
@@ -97,7 +98,7 @@ def render_reader(
     """
     exchanges = cached.logged_exchanges(reading.keys)
     responses = cached.logged_responses(reading.keys)
-    plan = cached.parse_plan(row["plan"])
+    plan = row.plan
     rows = mode_scores(scores, reading.mode)
     pairs = reply_pairs(rows, reading.step)
     changed_request = exchanges.get(pairs[0][1], (None, None))[0] if pairs else None
@@ -123,7 +124,7 @@ def render_reader(
     )
     # one key a run, so that the next item replaces this one's chain in place: two readers beside
     # each other, even for a moment, would both hear the keys
-    key = f"reader-{row['id']}"
+    key = f"reader-{row.id}"
     _reader_component()(
         key=key,
         data=reader_data(reading, given, replies, marks or {}, targets or {}),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cotlab.analysis.tables.step_effects import MAIN_MODES, GivenChain, StepEffect
 from cotlab.analysis.tables.step_replies import StepReplies
-from cotlab.metrics.ablation.cards import ANSWER_CHANGE
+from cotlab.metrics.ablation import ANSWER_CHANGE
 from cotlab.text.differences import TextChange, text_changes, without_label
 from cotlab.ui.item.chain import TextRow, label_length
 from cotlab.ui.item.chain_finding import chain_finding

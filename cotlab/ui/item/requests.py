@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.readable import readable_value
 from cotlab.analysis.tables.score_groups import item_score_groups
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import cached, components
 from cotlab.ui.address import write_address
@@ -31,7 +32,7 @@ def has_selected_requests() -> bool:
 
 
 def render_item_requests(
-    row: dict[str, Any], item: Item, scores: pd.DataFrame, reading: ChainReading | None = None
+    row: RunView, item: Item, scores: pd.DataFrame, reading: ChainReading | None = None
 ) -> None:
     """Show the requests and replies behind the scores, folded.
 

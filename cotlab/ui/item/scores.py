@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.readable import readable_value
 from cotlab.analysis.tables.score_groups import item_score_groups, missing_score_reasons
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import components
 from cotlab.ui.item import evidence
@@ -18,7 +17,7 @@ from cotlab.ui.metric_names import metric_name
 from cotlab.ui.text import escape_markdown
 
 
-def render_item_scores(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+def render_item_scores(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show every score of the item, folded; those without a value by their reasons."""
     n_missing = int(scores["value"].isna().sum())
     missing_text = f"{n_missing} without a value" if n_missing else "none without a value"
@@ -29,7 +28,7 @@ def render_item_scores(row: dict[str, Any], item: Item, scores: pd.DataFrame) ->
         _render_score_table(row, item, scores)
 
 
-def _render_score_groups(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+def _render_score_groups(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show one row a measure with a link to its requests, then why others have no value."""
     columns = ("Measure", "Of", "Mean", "Scores", "Requests")
     rows = []
@@ -39,7 +38,7 @@ def _render_score_groups(row: dict[str, Any], item: Item, scores: pd.DataFrame) 
         name, facet = metric_name(group.metric), components.facet_text(group.facet)
         requests: str | TableLink = "none"
         if group.n_requests:
-            query = {"run": row["id"], "item": item.id}
+            query = {"run": row.id, "item": item.id}
             query["score"] = evidence.score_id(group.metric, group.facet)
             link_name = f"{group.n_requests} requests behind {name}, {facet}"
             requests = TableLink(f"{group.n_requests}", link_name, query)
@@ -49,7 +48,7 @@ def _render_score_groups(row: dict[str, Any], item: Item, scores: pd.DataFrame) 
         render_link_table(
             columns,
             rows,
-            key=f"score-groups-{row['id']}-{item.id}",
+            key=f"score-groups-{row.id}-{item.id}",
             label="Scores by measure",
             numeric_names=columns[2:],
         )
@@ -61,7 +60,7 @@ def _render_score_groups(row: dict[str, Any], item: Item, scores: pd.DataFrame) 
         st.caption(escape_markdown(f"{'; '.join(missing_texts)}."))
 
 
-def _render_score_table(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+def _render_score_table(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show every score as a table, with the reason where it is undefined."""
     frame = pd.DataFrame(
         {
@@ -75,7 +74,7 @@ def _render_score_table(row: dict[str, Any], item: Item, scores: pd.DataFrame) -
             "requests": scores["evidence"].map(len),
         }
     )
-    score_ids, widget_key = evidence.score_ids(scores), f"item-scores-{row['id']}-{item.id}"
+    score_ids, widget_key = evidence.score_ids(scores), f"item-scores-{row.id}-{item.id}"
 
     def select_ticked_score() -> None:
         ticked_indices = st.session_state[widget_key]["selection"]["rows"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pandas as pd
 
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui.label.items import load_item_labels
 
@@ -14,7 +14,7 @@ _FALSE_EQUATION_TEXT = "false equation"
 
 
 def load_step_marks(
-    row: dict[str, Any], item: Item, scores: pd.DataFrame, *, is_model_chain: bool
+    row: RunView, item: Item, scores: pd.DataFrame, *, is_model_chain: bool
 ) -> dict[int, str]:
     """Return step, from 0 → labels that the user may see, and the first false equation.
 

@@ -14,6 +14,7 @@ from cotlab.analysis.tables.suggestion import (
     read_suggestion,
     suggestion_keys,
 )
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import cached
 from cotlab.ui.item import evidence
@@ -22,7 +23,7 @@ from cotlab.ui.linked import show_linked
 _COLUMNS = ({"title": "Part"}, {"title": "Without the suggestion"}, {"title": "With it"})
 
 
-def render_suggestion(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+def render_suggestion(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show both questions, chains and answers; nothing where no suggestion was tried."""
     keys = suggestion_keys(scores)
     if not keys:
@@ -39,13 +40,13 @@ def render_suggestion(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> 
     evidence.render_requests_link(row, item.id, "Its two requests and replies", score=score)
 
 
-def _render_both_chains(row: dict[str, Any], item: Item, reading: SuggestionReading) -> None:
+def _render_both_chains(row: RunView, item: Item, reading: SuggestionReading) -> None:
     """Show questions, chains and answers side by side, folded where the answer did not move."""
     is_followed = bool(reading.is_followed)
     block = st.container() if is_followed else st.expander("Both chains, side by side")
     content = {"title": "A suggestion", "columns": _COLUMNS, "rows": suggestion_rows(reading)}
     with block:
-        show_linked("table", content, key=f"suggestion-{row['id']}-{item.id}")
+        show_linked("table", content, key=f"suggestion-{row.id}-{item.id}")
         st.caption(
             "Marked: what was added to the question, and the steps that state something else. A"
             " mention is found by patterns of English."

@@ -9,7 +9,6 @@ from cotlab.review.labelling.files import labels_as_text
 from cotlab.review.labelling.processbench import ProcessBenchLabels, processbench_labels
 from cotlab.review.labelling.readable_chains import left_out_text
 from cotlab.store import labels as label_store
-from cotlab.store import read
 from cotlab.store.pending import labelled_runs, last_label_number
 from cotlab.ui import access, cached, components
 from cotlab.ui.label import items as label_items
@@ -46,7 +45,7 @@ def render_export(queue: str | None) -> None:
 
 def _render_processbench(hidden_runs: set[str]) -> None:
     runs = cached.read_once(labelled_runs) - hidden_runs
-    rows = [row for row in cached.read_once(read.list_runs).to_dict("records") if row["id"] in runs]
+    rows = [run for run in cached.stored_runs() if run.id in runs]
     if not rows:
         return
     run_options = run_labels(rows)

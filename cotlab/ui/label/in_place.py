@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.core.keys import digest
 from cotlab.core.labels import Label, Verdict, steps_digest, verdict_from_steps
 from cotlab.core.types import Item
@@ -30,12 +31,12 @@ _VERDICT_BY_LABEL: dict[str, Verdict] = {
 _MAX_NOTE_CHARACTERS = 2_000
 
 
-def render_label_form(row: dict[str, Any], item: Item, title: str) -> None:
+def render_label_form(row: RunView, item: Item, title: str) -> None:
     """Offer to label the scored chain of an item of a run, in a popover with this title.
 
     Not offered for a chain that a queue may still ask the user for: there it is read blind.
     """
-    run_id = str(row["id"])
+    run_id = row.id
     with st.popover(escape_markdown(title), icon=":material/rate_review:"):
         if (run_id, item.id) in hidden_item_keys():
             st.caption("A queue may still ask you for this chain: label it on the page Label.")
@@ -55,7 +56,7 @@ def render_label_form(row: dict[str, Any], item: Item, title: str) -> None:
             _render_fields(row, item, view)
 
 
-def _render_fields(row: dict[str, Any], item: Item, view: ItemView) -> None:
+def _render_fields(row: RunView, item: Item, view: ItemView) -> None:
     places = [_NOT_JUDGED, _NO_MISTAKE, *(f"step {i + 1}" for i in range(len(view.steps)))]
     place = st.selectbox(
         "First wrong step", places, help="A chain with a wrong step is not acceptable."
@@ -72,7 +73,7 @@ def _render_fields(row: dict[str, Any], item: Item, view: ItemView) -> None:
             st.warning("Choose what you say of the reasoning, or of its steps.")
             return
         _store_label(
-            str(row["id"]),
+            row.id,
             item,
             view,
             reasoning=verdict or verdict_from_steps(is_judged, first_step),

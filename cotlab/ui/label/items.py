@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.core.labels import Label
 from cotlab.core.types import Form, Item
 from cotlab.review.labelling.judged_steps import measures_model_chains
@@ -127,8 +128,8 @@ def _view_cache() -> dict[tuple[str, str], tuple[int | None, ItemView]]:
 @cached.cache_by_store(200)
 def _run_settings(run_id: str) -> tuple[str, str, Form]:
     """Return the suite, the model and the prompt form of a run, which never change."""
-    row = cached.run_row(run_id)
-    return str(row["suite"]), str(row["model"]), read.plan_from_row(row).subject.form
+    run = cached.stored_run(run_id)
+    return run.suite, run.model, run.plan.subject.form
 
 
 def _read_view(run_id: str, item_id: str) -> ItemView:
@@ -223,7 +224,7 @@ def runs_to_hide(rater: str) -> frozenset[str]:
 def without_names(text: str, runs: Iterable[str]) -> str:
     """Return a text in which neither these runs nor their models are named."""
     for run in sorted(runs):
-        for name in (run, str(cached.run_row(run)["model"])):
+        for name in (run, cached.stored_run(run).model):
             text = text.replace(name, "a hidden run")
     return text
 
@@ -273,21 +274,21 @@ class ItemLabels(NamedTuple):
         return {step: "\n".join(texts) for step, texts in marks.items()}
 
 
-def load_item_labels(row: dict[str, Any], item: Item) -> ItemLabels:
+def load_item_labels(row: RunView, item: Item) -> ItemLabels:
     """Return the labels of an item that the current user may see.
 
     Labels of others, and those that came with the suite, are hidden from a rater whom a queue may
     still ask for the item.
     """
-    table = cached.read_once(label_store.list_labels, run=row["id"])
+    table = cached.read_once(label_store.list_labels, run=row.id)
     labels = label_store.labels_from_table(table[table["item_id"] == item.id])
     user_name = access.current_person().name
-    hides_other_labels = (row["id"], item.id) in hidden_item_keys()
+    hides_other_labels = (row.id, item.id) in hidden_item_keys()
     visible_labels = tuple(
         label for label in labels if label.rater == user_name or not hides_other_labels
     )
     imported = {}
-    if not cached.read_once(measures_model_chains, row["id"]):
+    if not cached.read_once(measures_model_chains, row.id):
         imported = imported_truth(item.meta, len(item.steps))
     n_hidden = len(labels) - len(visible_labels) + (bool(imported) and hides_other_labels)
     has_user_label = any(label.rater == user_name for label in visible_labels)
@@ -295,11 +296,11 @@ def load_item_labels(row: dict[str, Any], item: Item) -> ItemLabels:
     return ItemLabels(visible_labels, {} if hides_other_labels else imported, n_hidden, is_shown)
 
 
-def _toggle_key(row: dict[str, Any], item: Item) -> str:
-    return f"labels-{row['id']}-{item.id}"
+def _toggle_key(row: RunView, item: Item) -> str:
+    return f"labels-{row.id}-{item.id}"
 
 
-def render_item_labels(row: dict[str, Any], item: Item) -> None:
+def render_item_labels(row: RunView, item: Item) -> None:
     """Show the current labels of an item of a run, as far as the current user may see them."""
     labels = load_item_labels(row, item)
     st.header("Labels")

@@ -50,9 +50,10 @@ def render_queue_form(*, is_open: bool) -> None:
 
 
 def _render_form() -> None:
-    rows = runs_to_label(cached.store())
+    readable = {row["id"] for row in runs_to_label(cached.store())}
+    rows = [run for run in cached.stored_runs() if run.id in readable]
     if not rows:
-        has_runs = not read.list_runs(cached.store()).empty
+        has_runs = bool(cached.stored_runs())
         components.render_empty_state(
             "No run has replies that can be read, so there is nothing to label: wait for one, or"
             " start one that stores its texts."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
@@ -11,11 +12,12 @@ import streamlit as st
 from cotlab.analysis.tables import mediation as tables
 from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.analysis.tables.mediation import Setting
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_sort_key
 from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
-from cotlab.metrics.mediation.spread import N_RESAMPLES
+from cotlab.stats.resample import RESAMPLES
 from cotlab.ui import cached, charts, components
 from cotlab.ui.item import chain, evidence
 from cotlab.ui.item.chain import TextRow, render_rows
@@ -40,10 +42,10 @@ TOKEN_SEPARATOR = "\u00a0· "
 SPREAD_METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 
-def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_tokens(row: RunView, item: Item, setting: Setting) -> None:
     """Show the text as the model's tokens, grouped by role: patched, control or untouched."""
     metrics = ("baseline_logp", "cmi")
-    scores = cached.mediation_item_scores(row["id"], int(row["revision"]), metrics, item.id)
+    scores = cached.mediation_item_scores(row.id, row.revision, metrics, item.id)
     keys = evidence.request_keys(setting.select_rows(scores))
     exchanges = cached.logged_exchanges(tuple(keys))
     # in the order of the evidence: the item's own reply is the first
@@ -56,7 +58,7 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
             f" item{f': {escape_markdown(str(reasons.iloc[0]))}' if len(reasons) else ''}."
         )
         return
-    render_rows(token_rows(located_tokens, setting.control), key=f"tokens-{row['id']}-{item.id}")
+    render_rows(token_rows(located_tokens, setting.control), key=f"tokens-{row.id}-{item.id}")
     st.caption(
         f"{len(located_tokens['pieces'])} tokens, separated by dots; positions count from 1. The"
         " chain's states are replaced at the input of each layer of a span"
@@ -103,11 +105,9 @@ def token_rows(located_tokens: dict[str, Any], control: str) -> list[TextRow]:
     return rows
 
 
-def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_item_values(row: RunView, item: Item, setting: Setting) -> None:
     """Show the item's values with all layers patched."""
-    scores = setting.select_rows(
-        cached.mediation_item_scores(row["id"], int(row["revision"]), None, item.id)
-    )
+    scores = setting.select_rows(cached.mediation_item_scores(row.id, row.revision, None, item.id))
     scores = scores[scores["metric"] != "patch_drop"]
     all_layer_scores = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
     score_by_metric = {str(score["metric"]): score for score in all_layer_scores.to_dict("records")}
@@ -160,13 +160,13 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
     evidence.render_requests_link(row, item.id)
 
 
-def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_draws(row: RunView, item: Item, setting: Setting) -> None:
     """Show the raw drops of one span of layers, then the chain's entropy where it was measured."""
     _render_drops(row, item, setting)
     chain.render_entropy(row, item)
 
 
-def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def _render_drops(row: RunView, item: Item, setting: Setting) -> None:
     drop_scores = _load_drop_scores(row, item, setting)
     if drop_scores.empty:
         st.info("This item has no patched forward pass.")
@@ -180,7 +180,7 @@ def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     table = tables.drop_table(drop_scores, span)
     link = evidence.requests_address(row, item.id)
     choice = FigureChoice(item=item.id, setting="~".join(setting), span=span)
-    paper = charts.PaperFigure(row["id"], "drops_by_donor", choice)
+    paper = charts.PaperFigure(row.id, "drops_by_donor", choice)
     charts.show_figure("drops_by_donor", table, key="drops", evidence=link, paper=paper)
     page_rows = drop_rows.iloc[components.page_slice(len(drop_rows), f"draws-{item.id}-{span}")]
     st.dataframe(
@@ -200,23 +200,23 @@ def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     )
 
 
-def _load_drop_scores(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
-    scores = cached.mediation_item_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
+def _load_drop_scores(row: RunView, item: Item, setting: Setting) -> pd.DataFrame:
+    scores = cached.mediation_item_scores(row.id, row.revision, ("patch_drop",), item.id)
     return setting.select_rows(scores)
 
 
-def load_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
+def load_item_spread(row: RunView, item: Item, setting: Setting) -> pd.DataFrame:
     """Return each estimate of an item with its interval over donors and draws.
 
     It has no row where nothing was patched.
     """
     return _cached_spread_table(
         str(cached.store().folder),
-        row["id"],
-        int(row["revision"]),
+        row.id,
+        row.revision,
         item.id,
         setting,
-        cached.parse_plan(row["plan"]).seed,
+        row.plan.seed,
     )
 
 
@@ -232,20 +232,20 @@ def _cached_spread_table(
     )
 
 
-def render_item_density(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_item_density(row: RunView, item: Item, setting: Setting) -> None:
     """Show the item's CMI by the share of its positions that were patched."""
     drop_scores = _load_drop_scores(row, item, setting)
     density_table = tables.item_density_table(load_item_spread(row, item, setting), drop_scores)
     if not density_table.empty:
         link = evidence.requests_address(row, item.id)
         choice = FigureChoice(item=item.id, setting="~".join(setting))
-        paper = charts.PaperFigure(row["id"], "item_density", choice)
+        paper = charts.PaperFigure(row.id, "item_density", choice)
         charts.show_figure(
             "item_density", density_table, key="item-density", evidence=link, paper=paper
         )
 
 
-def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def render_item_spread(row: RunView, item: Item, setting: Setting) -> None:
     """Show the item's values with intervals for every span of layers, all layers first."""
     spread = load_item_spread(row, item, setting)
     spread = spread[spread["metric"].isin(SPREAD_METRICS)]
@@ -288,7 +288,7 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
         },
     )
     st.caption(
-        f"Percentile bootstrap over the donors and draws of this item alone, {N_RESAMPLES:,}"
+        f"Percentile bootstrap over the donors and draws of this item alone, {RESAMPLES:,}"
         " resamples: first donors are resampled with replacement, then the drops of each"
         " donor. The intervals show how far a value would move with other donors, not how"
         " certain it is for other items. There are few donors, so intervals tend to be too"
@@ -296,9 +296,9 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
     )
 
 
-def _resampled_text(row: dict[str, Any]) -> str:
+def _resampled_text(row: Mapping[str, Any]) -> str:
     """Return what was resampled, or why there is no interval."""
     if isinstance(row["reason"], str):
         return row["reason"]
-    method = str(row["method"]).removeprefix("bootstrap (percentile, ")
-    return method.replace(f", {N_RESAMPLES} resamples)", "")
+    method = str(row["method"]).removeprefix("bootstrap ")
+    return method.replace(f" (percentile, {RESAMPLES} resamples)", "")

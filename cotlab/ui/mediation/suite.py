@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
@@ -16,6 +14,7 @@ from cotlab.analysis.tables.mediation import (
     Setting,
     all_layer_rows,
 )
+from cotlab.analysis.view import RunView
 from cotlab.figures.mediation import metric_label
 from cotlab.ui import cached, charts, components
 from cotlab.ui.components import render_headline, show_cards
@@ -48,9 +47,9 @@ CONTROL_PLACES = {
 QUESTION_PLACE = "at as many positions of the question"
 
 
-def select_setting(row: dict[str, Any]) -> Setting | None:
+def select_setting(row: RunView) -> Setting | None:
     """Choose a patch source and a control; None (with a message) where nothing is scored."""
-    settings = cached.mediation_settings(row["id"], int(row["revision"]))
+    settings = cached.mediation_settings(row.id, row.revision)
     setting_by_key = {"~".join(setting): setting for setting in settings}
     if not setting_by_key:
         st.info("No item has been scored for mediation yet.")
@@ -68,7 +67,7 @@ def _setting_label(setting: Setting, shows_chain: bool) -> str:
     return f"{text} · {setting.chain} chain, given as {setting.given}" if shows_chain else text
 
 
-def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
+def render_mediation_summary(row: RunView, setting: Setting) -> None:
     """Show the main numbers with all layers patched, with intervals and n."""
     estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(row, setting)))
     if estimates.empty:
@@ -100,10 +99,10 @@ def _cmi_note(setting: Setting) -> str:
     return "CMI is clamped and blind to small doses; mass lost is not."
 
 
-def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
+def render_mediation_warnings(row: RunView, setting: Setting) -> None:
     """Show what limits the numbers above."""
     scores = cached.mediation_table_scores(
-        row["id"], int(row["revision"]), ("control_is_noop",), with_values=True
+        row.id, row.revision, ("control_is_noop",), with_values=True
     )
     table = setting.select_rows(scores)
     noop_scores = table[(table["span"] == "all") & table["value"].notna()]
@@ -131,7 +130,7 @@ def _choice_of(setting: Setting) -> FigureChoice:
     return FigureChoice(setting="~".join(setting))
 
 
-def render_density(row: dict[str, Any], setting: Setting) -> None:
+def render_density(row: RunView, setting: Setting) -> None:
     """Show CMI by the share of positions patched, of every source of this control.
 
     Where CMI is refused as a headline, the curve would show what the number above may not.
@@ -145,7 +144,7 @@ def render_density(row: dict[str, Any], setting: Setting) -> None:
         charts.show_run_figure("cmi_density", table, "density", row, choice=_choice_of(setting))
 
 
-def render_drop_density(row: dict[str, Any], setting: Setting) -> None:
+def render_drop_density(row: RunView, setting: Setting) -> None:
     """Show the drop in nats by the share of positions patched."""
     drops = _build_table(row, "density_in_nats", setting)
     if not drops.empty:
@@ -154,7 +153,7 @@ def render_drop_density(row: dict[str, Any], setting: Setting) -> None:
         )
 
 
-def render_spans(row: dict[str, Any], setting: Setting) -> None:
+def render_spans(row: RunView, setting: Setting) -> None:
     """Show CMI, share and mass lost by span of layers, then CMI for every source."""
     cells = _build_table(row, "spans", setting)
     if cells.empty:
@@ -180,21 +179,19 @@ def render_spans(row: dict[str, Any], setting: Setting) -> None:
             )
 
 
-def render_layers(row: dict[str, Any], setting: Setting) -> None:
+def render_layers(row: RunView, setting: Setting) -> None:
     """Show the index of each single layer, where the run has them."""
     table = _build_table(row, "layers", setting)
     if not table.empty:
         charts.show_run_figure("layer_profile", table, "layers", row, choice=_choice_of(setting))
 
 
-def render_indices(row: dict[str, Any], setting: Setting) -> None:
+def render_indices(row: RunView, setting: Setting) -> None:
     """Show every index with all layers patched, as a figure and a table."""
     table = _build_table(row, "indices", setting)
     if table.empty:
         return
-    scores = cached.mediation_table_scores(
-        row["id"], int(row["revision"]), (*INDEX_METRICS, *NATS_METRICS)
-    )
+    scores = cached.mediation_table_scores(row.id, row.revision, (*INDEX_METRICS, *NATS_METRICS))
     reasons_by_metric = _undefined_reason_texts(
         all_layer_rows(setting.select_rows(scores)), "metric"
     )
@@ -270,9 +267,9 @@ def _undefined_reason_texts(scores: pd.DataFrame, column: str) -> dict[str, list
     }
 
 
-def load_setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
+def load_setting_estimates(row: RunView, setting: Setting) -> pd.DataFrame:
     """Return the run's estimates of this setting."""
-    return setting.select_rows(cached.mediation_estimates(row["id"], int(row["revision"])))
+    return setting.select_rows(cached.mediation_estimates(row.id, row.revision))
 
 
 def render_mediation_notes(setting: Setting) -> None:
@@ -292,11 +289,11 @@ def render_mediation_notes(setting: Setting) -> None:
     )
 
 
-def _build_table(row: dict[str, Any], table_name: str, setting: Setting) -> pd.DataFrame:
+def _build_table(row: RunView, table_name: str, setting: Setting) -> pd.DataFrame:
     """Return a table of the run by the name of its function in ``tables``."""
     scores = cached.mediation_table_scores(
-        row["id"], int(row["revision"]), tables.METRICS_BY_TABLE[table_name]
+        row.id, row.revision, tables.METRICS_BY_TABLE[table_name]
     )
-    estimates = cached.mediation_estimates(row["id"], int(row["revision"]))
+    estimates = cached.mediation_estimates(row.id, row.revision)
     table: pd.DataFrame = getattr(tables, table_name)(scores, estimates, setting)
     return table

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import Suite
 from cotlab.run.config import read_config
@@ -17,7 +18,7 @@ N_SAMPLED_ITEMS = 8
 UNKNOWN_COST_TEXT = "requests and cost stand there before it starts"
 
 
-def added_cost_text(row: dict[str, Any], measure: str, n_items: int | None = None) -> str:
+def added_cost_text(row: RunView, measure: str, n_items: int | None = None) -> str:
     """Return "about 900 new requests, $0, 40 s", or where these stand if they are not known.
 
     The time is that of this run's requests, where none was answered from the response log.
@@ -25,12 +26,12 @@ def added_cost_text(row: dict[str, Any], measure: str, n_items: int | None = Non
     """
     if not access.has_role("admin"):  # who cannot start a run counts no requests
         return UNKNOWN_COST_TEXT
-    return _cached_text(str(row["id"]), int(row["revision"]), measure, n_items)
+    return _cached_text(row.id, row.revision, measure, n_items)
 
 
 @cached.cache_by_store(64, "Counting requests")
 def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) -> str:
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     try:
         added = _added_requests(row, measure, n_items or count_new_items(row, measure))
     except (CotlabError, ValueError):  # New run says what is wrong with these settings
@@ -44,21 +45,16 @@ def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) 
     return ", ".join(texts)
 
 
-def _added_requests(row: dict[str, Any], measure: str, n_items: int) -> tuple[int, int] | None:
+def _added_requests(row: RunView, measure: str, n_items: int) -> tuple[int, int] | None:
     """Return the requests and micro-dollars that a new run adds; None where it adds nothing."""
     stored = load_run_settings(row)
     if stored.get("base_run") or stored.get("tuned_run"):
         return None
-    before, after = (
-        _count_sampled(str(row["id"]), int(row["revision"]), added) for added in (None, measure)
-    )
+    before, after = (_count_sampled(row.id, row.revision, added) for added in (None, measure))
     if before is None or after is None:
         return None
     n_added, cost_added = (
-        round(
-            n_items * total_after / after.n_items
-            - int(row["n_items"]) * total_before / before.n_items
-        )
+        round(n_items * total_after / after.n_items - row.n_items * total_before / before.n_items)
         for total_before, total_after in (
             (before.n_requests, after.n_requests),
             (before.cost_micro, after.cost_micro),
@@ -81,14 +77,14 @@ def _count_sampled(run_id: str, revision: int, measure: str | None) -> _SampledC
 
     None where the run has no items.
     """
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     items = [
-        cached.load_item(str(row["suite"]), item_id)
+        cached.load_item(row.suite, item_id)
         for item_id in cached.read_once(read.list_run_items, run_id, N_SAMPLED_ITEMS)["id"]
     ]
     if not items:
         return None
-    suite = Suite.from_items(str(row["suite_name"]), items)
+    suite = Suite.from_items(row.suite_name, items)
     changes = {"task_suite": suite.name, "limit": None, "sample": None}
     settings = add_measure(load_run_settings(row), measure)
     count = dry_run(read_config({**settings, **changes}), suite)[1]
@@ -103,9 +99,9 @@ def _duration_text(seconds: float) -> str:
     return f"{max(1, seconds):.0f} s"
 
 
-def _seconds_per_request(row: dict[str, Any]) -> float | None:
+def _seconds_per_request(row: RunView) -> float | None:
     """Return the mean time of a request of a run; None where a resume or the log blurs it."""
-    n_new, ended_at = int(row["asked"]), row["ended_at"]
-    if n_new < 1 or int(row["hits"]) or ended_at is None or ended_at != ended_at:
+    n_new, ended_at = row.asked, row.ended_at
+    if n_new < 1 or row.hits or ended_at is None or ended_at != ended_at:
         return None
-    return float(max(0.0, (ended_at - row["planned_at"]).total_seconds())) / n_new
+    return float(max(0.0, (ended_at - row.planned_at).total_seconds())) / n_new

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.resources import page_path, shipped_organisms
@@ -294,18 +295,18 @@ def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
         chosen = question_settings(st.query_params.get(QUESTION_PARAM))
         settings = measure_settings({**default_settings, **default_modes}, measure)
         return {**settings, **chosen, **added_profile}
-    row = cached.run_row(cloned_run_id)
+    row = cached.stored_run(cloned_run_id)
     settings = measure_settings(load_run_settings(row), measure)
     if measure == ANOTHER_MODEL:
         settings["model"] = ""
     return {**settings, "_suite": _find_suite_choice(row), **added_profile}
 
 
-def _find_suite_choice(row: dict[str, Any]) -> str:
+def _find_suite_choice(row: RunView) -> str:
     matching_names = (
-        name for name in shipped_suites() if suites.shipped_suite(name).digest == row["suite"]
+        name for name in shipped_suites() if suites.shipped_suite(name).digest == row.suite
     )
-    return next(matching_names, str(row["suite"]))
+    return next(matching_names, row.suite)
 
 
 def _render_model_input(provider: str, initial_values: dict[str, Any]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached
 from cotlab.ui.address import report_unknown_value
 from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
@@ -34,16 +33,16 @@ def render_measure_note(cloned_run_id: str | None) -> None:
     settings_text = f"The settings are those of run {escape_markdown(cloned_run_id)}"
     if added is not None:
         change = "added" if measure in QUESTION_OPTIONS else "alone"
-        row = cached.run_row(cloned_run_id)
+        row = cached.stored_run(cloned_run_id)
         n_new_items = count_new_items(row, measure)
-        items = "" if n_new_items == int(row["n_items"]) else f", on {n_new_items} items"
+        items = "" if n_new_items == row.n_items else f", on {n_new_items} items"
         st.info(
             f"{settings_text} with the scorer {added['scorer']} {change}{items}."
             f" {_reuse_text(row, measure, n_new_items)}"
         )
     elif measure == MORE_ITEMS and n_items is not None:
-        row = cached.run_row(cloned_run_id)
-        n_items = min(n_items, cached.count_suite_items(row["suite"]))
+        row = cached.stored_run(cloned_run_id)
+        n_items = min(n_items, cached.count_suite_items(row.suite))
         reuse_text = _reuse_text(row, measure, n_items)
         st.info(f"{settings_text}, with {n_items:,} items. {reuse_text}")
     elif measure == ANOTHER_MODEL:
@@ -59,7 +58,7 @@ def render_measure_note(cloned_run_id: str | None) -> None:
         )
 
 
-def _reuse_text(row: dict[str, Any], measure: str, n_items: int) -> str:
+def _reuse_text(row: RunView, measure: str, n_items: int) -> str:
     """Return how many requests are new, as the link that led here says it."""
     cost_text = added_cost_text(row, measure, n_items)
     new_text = "" if cost_text == UNKNOWN_COST_TEXT else f"{cost_text.capitalize()}. "

@@ -9,6 +9,7 @@ import streamlit as st
 
 from cotlab.analysis.verdict.measures import MIN_ITEMS
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.core.registry import SCORERS
 from cotlab.run.config import lower_to_maximum, read_config, stored_options
@@ -41,7 +42,7 @@ def requested_run() -> str | None:
     if run_id is None:
         return None
     try:
-        cached.run_row(run_id)
+        cached.stored_run(run_id)
     except UnknownName:
         report_unknown_value("from", run_id)
         return None
@@ -52,14 +53,14 @@ def has_same_model(run_id: str | None, config: Mapping[str, Any]) -> bool:
     """Return whether settings ask the model of a run, whose replies the response log then has."""
     if run_id is None:
         return False
-    subject = cached.run_plan(run_id).subject
+    subject = cached.stored_run(run_id).plan.subject
     return (subject.provider, subject.name) == (config["provider"], str(config["model"]).strip())
 
 
-def load_run_settings(row: Mapping[str, Any]) -> dict[str, Any]:
+def load_run_settings(row: RunView) -> dict[str, Any]:
     """Return the settings that a run was started with; today's defaults for what it has none."""
     defaults = read_config({}).model_dump(mode="json")
-    return lower_to_maximum({**defaults, **stored_options(row["config"])})
+    return lower_to_maximum({**defaults, **stored_options(row.config_json)})
 
 
 def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
@@ -90,13 +91,13 @@ def _item_limits(settings: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(settings[name]) for name in _ITEM_LIMITS if settings.get(name) is not None}
 
 
-def count_new_items(row: Mapping[str, Any], measure: str) -> int:
+def count_new_items(row: RunView, measure: str) -> int:
     """Return how many items a run has that measures one more thing than the run of ``row``."""
     stored = load_run_settings(row)
     limits = _item_limits(add_measure(stored, measure))
     if limits == _item_limits(stored):
-        return int(row["n_items"])
-    return min(cached.count_suite_items(row["suite"]), *limits.values())
+        return row.n_items
+    return min(cached.count_suite_items(row.suite), *limits.values())
 
 
 def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:

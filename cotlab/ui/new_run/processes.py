@@ -60,7 +60,7 @@ def spawn_run(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
         arguments += ["--base-url", str(config["base_url"])]
     from_files = read_config({})
     for entry, value in (config.get("role") or {}).items():
-        if not from_files.role_file(entry) or from_files.role[entry] != value:
+        if not from_files.file_of(f"role.{entry}") or from_files.role[entry] != value:
             arguments += [run_fields()["role"].flag, f"{entry}={value}"]
     _start_process(store, run_id, arguments)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from cotlab.analysis.view import RunView
 from cotlab.run.unreadable_items import find_unreadable_items
 from cotlab.ui import cached
 
 
-def unreadable_text(row: dict[str, Any]) -> str | None:
+def unreadable_text(row: RunView) -> str | None:
     """Return why no item of a run's suite can be read by its model; None where some can.
 
     Parameters
@@ -16,14 +15,14 @@ def unreadable_text(row: dict[str, Any]) -> str | None:
     row : dict
         The run, as the store has it.
     """
-    return _cached_text(str(row["id"]))
+    return _cached_text(row.id)
 
 
 @cached.cache_by_store(64)
 def _cached_text(run_id: str) -> str | None:
-    row = cached.run_row(run_id)
-    plan = cached.parse_plan(row["plan"])
-    unreadable = find_unreadable_items(plan, cached.stored_suite(str(row["suite"])))
+    row = cached.stored_run(run_id)
+    plan = row.plan
+    unreadable = find_unreadable_items(plan, cached.stored_suite(row.suite))
     if unreadable is None or not unreadable.is_all:
         return None
     return (

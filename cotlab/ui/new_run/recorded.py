@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from cotlab.core.types import Suite
-from cotlab.metrics.composite.scorer import OFFLINE_PROFILE
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.composite import OFFLINE_PROFILE
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.run.resolved import NO_SUBJECT
 from cotlab.store.recorded_models import GENERATOR_KEYS
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY

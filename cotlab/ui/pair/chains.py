@@ -16,6 +16,7 @@ from cotlab.analysis.tables.step_effects import (
     step_effects,
 )
 from cotlab.analysis.tables.suggestion import question_pieces
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.text.differences import ChangeKind, TextChange, pair_steps, text_changes, without_label
 from cotlab.ui import cached
@@ -33,7 +34,7 @@ class ChainSide:
 
     name: str
     """The run's name."""
-    row: dict[str, Any]
+    row: RunView
     """The run."""
     item: Item
     """The item."""
@@ -47,9 +48,9 @@ class ChainSide:
     """Whether the stored effects of steps are of this chain."""
 
 
-def load_side(name: str, row: dict[str, Any], item_id: str, *, model_chain: bool) -> ChainSide:
+def load_side(name: str, row: RunView, item_id: str, *, model_chain: bool) -> ChainSide:
     """Return an item of a run with its chain: the measured one, or the one that the model wrote."""
-    item = cached.load_item(row["suite"], item_id)
+    item = cached.load_item(row.suite, item_id)
     scores = visible_scores(row, item)
     steps, is_model_chain = load_measured_steps(row, item, scores)
     if model_chain and not is_model_chain and (written := written_chain(row, item, scores)):
@@ -57,7 +58,7 @@ def load_side(name: str, row: dict[str, Any], item_id: str, *, model_chain: bool
     return ChainSide(name, row, item, scores, tuple(steps), is_model_chain, True)
 
 
-def written_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> tuple[str, ...]:
+def written_chain(row: RunView, item: Item, scores: pd.DataFrame) -> tuple[str, ...]:
     """Return the chain that the model wrote; empty where the log holds none."""
     model_scores = scores[scores["facet"].str.contains('"chain":\\s*"own"', regex=True)]
     if model_scores.empty:
@@ -100,7 +101,7 @@ def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, 
 def _side_head(side: ChainSide) -> dict[str, Any]:
     answers = item_answers(side.row, side.item, side.scores)
     facts = item_facts(side.item, answers, side.scores, len(side.steps), side.is_model_chain)
-    query = {"run": str(side.row["id"]), "item": side.item.id}
+    query = {"run": side.row.id, "item": side.item.id}
     return {"name": side.name, "facts": facts, "href": f"/item?{urlencode(query)}"}
 
 
@@ -109,7 +110,7 @@ def _side_rows(side: ChainSide, mode: str | None) -> list[TextRow]:
     if mode is None or not side.effects_apply or mode not in measured_modes(side.scores):
         return _plain_rows(side.steps, marks)
     effects = tuple(step_effects(mode_scores(side.scores, mode), len(side.steps)))
-    temperature = cached.parse_plan(side.row["plan"]).temperature
+    temperature = side.row.plan.temperature
     reading = ChainReading(mode, (mode,), side.steps, 0, effects, (), 0, "", temperature)
     return effect_rows(reading, marks) if side.steps else []
 

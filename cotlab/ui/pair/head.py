@@ -11,13 +11,13 @@ import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
 from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE, difference_table
-from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName
+from cotlab.analysis.verdict.measures import MEASURES, MIN_ITEMS
 from cotlab.analysis.verdict.pair_differences import (
-    PAIR_MEASURES,
     HeadlineDifference,
     points_text,
 )
 from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.analysis.view import RunView
 from cotlab.core.types import IN_PROCESS_PROVIDERS
 from cotlab.stats.intervals import Interval
 from cotlab.store.recorded_models import short_model_name
@@ -31,15 +31,15 @@ _MAX_CHOSEN_ID_CHARS = 16
 """Characters up to which an id is shown whole: ids with a time are longer."""
 
 
-def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str, str]:
+def run_names(base_row: RunView, other_row: RunView) -> tuple[str, str]:
     """Return how two runs are called: by their models, where these differ, else also by their ids.
 
     Of an id that cotlab made the end is enough where it tells the two apart.
     """
     rows = (base_row, other_row)
-    names = [shorten(short_model_name(str(row["model"])), 40) for row in rows]
+    names = [shorten(short_model_name(row.model), 40) for row in rows]
     if names[0] == names[1]:
-        ids = [str(row["id"]) for row in rows]
+        ids = [row.id for row in rows]
         is_made = all(len(run_id) > _MAX_CHOSEN_ID_CHARS for run_id in ids)
         ends = [run_id.rpartition("-")[2] for run_id in ids] if is_made else ids
         ends = ids if ends[0] == ends[1] else ends
@@ -47,10 +47,10 @@ def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str,
     return names[0], names[1]
 
 
-def pair_verdict(base_row: dict[str, Any], other_row: dict[str, Any]) -> PairVerdict:
+def pair_verdict(base_row: RunView, other_row: RunView) -> PairVerdict:
     """Return what differs between two stored runs."""
     names = run_names(base_row, other_row)
-    keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
+    keys = [(row.id, row.revision) for row in (base_row, other_row)]
     return _judge_cached(keys[0], keys[1], names, cached.validated_at())
 
 
@@ -138,7 +138,7 @@ def _share_cell(share: Interval) -> dict[str, str]:
 
 
 def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
-    unpaired = [f"{measure_label(name)} ({text})" for name, text in result.unpaired.items()]
+    unpaired = [f"{MEASURES[name].compared} ({text})" for name, text in result.unpaired.items()]
     unpaired_text = f"In both runs, but not comparable: {'; '.join(unpaired)}." if unpaired else ""
     if not result.differences:
         return unpaired_text
@@ -162,11 +162,11 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     return " ".join(filter(None, (*lines, unpaired_text)))
 
 
-def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[str, Any]]) -> None:
+def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunView]) -> None:
     """Say what one of the two runs did not measure, and offer to measure it there."""
     for name, row in row_by_name.items():
-        missing = [m for m, run_id in result.lacking.items() if run_id == str(row["id"])]
-        if cached.parse_plan(row["plan"]).subject.provider not in IN_PROCESS_PROVIDERS:
+        missing = [m for m, run_id in result.lacking.items() if run_id == row.id]
+        if row.plan.subject.provider not in IN_PROCESS_PROVIDERS:
             missing = [m for m in missing if m != "inner_change"]
         if not missing or components.current_status(row) in ("planned", "running"):
             continue
@@ -178,25 +178,12 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[
                 width="content",
             )
             for measure in missing:
-                measure_param, label = _MEASURE_REQUESTS[measure]
-                link = measure_link(str(row["id"]), measure_param)
+                label = MEASURES[measure].short
+                link = measure_link(row.id, MEASURES[measure].request)
                 components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
 
 
-_MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {
-    "change": ("change", "changed steps"),
-    "numeric_change": ("robustness", "changed numbers"),
-    "inner_change": ("mediation", "inner states"),
-    "moved": ("suggestion", "suggestions"),
-    "sound": ("equations", "equations"),
-}
-"""What the page New run is asked for where a run lacks a measure, and what a link calls it."""
 _SPLIT_TEXT = ", or the mean of a run whose kinds of items behave differently"
-
-
-def measure_label(measure: str) -> str:
-    """Return what a page calls a measure."""
-    return next((label for name, (label, _) in PAIR_MEASURES.items() if name == measure), measure)
 
 
 @cache

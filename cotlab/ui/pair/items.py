@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,10 @@ from cotlab.analysis.compare_outcomes import (
     list_item_pairs,
 )
 from cotlab.analysis.compare_verdict import PairVerdict
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName
 from cotlab.analysis.verdict.pair_differences import points_text
 from cotlab.analysis.verdict.wording import percent_number
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached
 from cotlab.ui.address import known_param, write_address
 from cotlab.ui.item.answers import ListedAnswer, listed_answers
@@ -42,7 +44,6 @@ from cotlab.ui.pair.chains import (
     side_modes,
     written_chain,
 )
-from cotlab.ui.pair.head import measure_label
 from cotlab.ui.text import shorten
 
 _FOLDER = Path(__file__).parent
@@ -54,15 +55,17 @@ _CHOICE_PARAMS = ("item", "show", "q", "sort", "effect", "chain")
 
 @st.fragment
 def render_item_pairs(
-    base_row: dict[str, Any],
-    other_row: dict[str, Any],
+    base_row: RunView,
+    other_row: RunView,
     names: tuple[str, str],
     result: PairVerdict,
 ) -> None:
     """Show the items of two runs, and the chains of the one that the address names."""
     measures = [entry.measure for entry in result.differences]
     sort = known_param("sort", (*measures, _SUITE_ORDER))
-    measure = sort if sort in measures else default_measure(result.differences)
+    measure = next((name for name in measures if name == sort), None) or default_measure(
+        result.differences
+    )
     pairs = _cached_pairs(base_row, other_row, measure, result)
     if not pairs:
         st.info("The two runs share no item with the same question.")
@@ -88,11 +91,11 @@ def render_item_pairs(
 
 
 def _render_label_forms(
-    run_rows: tuple[dict[str, Any], dict[str, Any]], names: tuple[str, str], pair: ItemPair
+    run_rows: tuple[RunView, RunView], names: tuple[str, str], pair: ItemPair
 ) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):  # below the chains
         for row, name in zip(run_rows, names, strict=True):
-            item = cached.load_item(row["suite"], pair.item_id)
+            item = cached.load_item(row.suite, pair.item_id)
             render_label_form(row, item, f"Label the chain of {name}")
 
 
@@ -109,12 +112,12 @@ def _link(links: list[Query], **changes: str | None) -> int:
 
 
 def _cached_pairs(
-    base_row: dict[str, Any],
-    other_row: dict[str, Any],
-    measure: str | None,
+    base_row: RunView,
+    other_row: RunView,
+    measure: MeasureName | None,
     result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
-    keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
+    keys = [(row.id, row.revision) for row in (base_row, other_row)]
     return _pairs_at_revision(keys[0], keys[1], measure, cached.validated_at(), result)
 
 
@@ -122,7 +125,7 @@ def _cached_pairs(
 def _pairs_at_revision(
     base: tuple[str, int],
     other: tuple[str, int],
-    measure: str | None,
+    measure: MeasureName | None,
     validated_at: int,
     _result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
@@ -173,10 +176,12 @@ def _list_data(
     }
 
 
-def _sort_data(result: PairVerdict, measure: str | None, links: list[Query]) -> dict[str, Any]:
+def _sort_data(
+    result: PairVerdict, measure: MeasureName | None, links: list[Query]
+) -> dict[str, Any]:
     options = [
         {
-            "label": f"Largest first: {_DELTA_HEADS[entry.measure]}",
+            "label": f"Largest first: {MEASURES[entry.measure].short}",
             "selected": entry.measure == measure,
             "link": _link(links, sort=entry.measure),
         }
@@ -211,14 +216,14 @@ def _page_data(
     rows: Sequence[ItemPair],
     position: int | None,
     chosen: ItemPair | None,
-    run_rows: tuple[dict[str, Any], dict[str, Any]],
-    measure: str | None,
+    run_rows: tuple[RunView, RunView],
+    measure: MeasureName | None,
     links: list[Query],
 ) -> dict[str, Any]:
     start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
     visible = rows[start : start + ROWS_PER_LIST]
     item_ids = tuple(pair.item_id for pair in visible)
-    answers = [listed_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
+    answers = [listed_answers(row.id, row.revision, item_ids) for row in run_rows]
     neighbours = {}
     if position is not None:
         for key, index in (("k", position - 1), ("j", position + 1)):
@@ -252,20 +257,9 @@ def _page_data(
     }
 
 
-_DELTA_HEADS: Mapping[str, str] = {
-    "wrong": "answers right",
-    "change": "changed steps",
-    "numeric_change": "changed numbers",
-    "inner_change": "probability lost",
-    "moved": "answers moved",
-    "sound": "sound chains",
-}
-"""Heads of the column of differences, by measure."""
-
-
-def _delta_head(measure: str | None) -> str:
+def _delta_head(measure: MeasureName | None) -> str:
     """Return the head of the column of differences; "" without a measure."""
-    return "" if measure is None else f"{_DELTA_HEADS[measure]}, points"
+    return "" if measure is None else f"{MEASURES[measure].short}, points"
 
 
 def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
@@ -273,11 +267,11 @@ def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
 
 
 def _pair_content(
-    base_row: dict[str, Any],
-    other_row: dict[str, Any],
+    base_row: RunView,
+    other_row: RunView,
     names: tuple[str, str],
     pair: ItemPair,
-    measure: str | None,
+    measure: MeasureName | None,
     links: list[Query],
 ) -> dict[str, Any]:
     model_chain = known_param("chain", ("own",)) == "own"
@@ -324,11 +318,11 @@ def _chain_choices(
     ]
 
 
-def _value_text(pair: ItemPair, measure: str | None) -> str:
+def _value_text(pair: ItemPair, measure: MeasureName | None) -> str:
     if measure is None:
         return ""
     values = ["n/a" if v is None else f"{percent_number(v)} %" for v in (pair.base, pair.other)]
-    return f"{measure_label(measure)}: {' and '.join(values)}"
+    return f"{MEASURES[measure].compared}: {' and '.join(values)}"
 
 
 @cache

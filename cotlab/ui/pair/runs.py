@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -44,7 +44,7 @@ class RunChoice(NamedTuple):
     """Id of the one whose pair with the base the page opens on."""
     label_by_run: dict[str, str]
     """Each run's label, by id."""
-    row_by_run: dict[str, dict[str, Any]]
+    row_by_run: dict[str, RunView]
     """Each run's row of the store, by id."""
 
 
@@ -70,14 +70,14 @@ def select_runs() -> RunChoice | None:
             st.info("All other runs are archived.")
             rows = all_rows
         label_by_run = run_labels(rows)
-        row_by_id = {str(row["id"]): row for row in rows}
+        row_by_id = {row.id: row for row in rows}
         base_id = select_option(
             "Base",
             label_by_run,
             "base",
             default_run(
                 "compare-base",
-                tables.default_base([RunView.from_row(cached.store(), row) for row in rows]),
+                tables.default_base([*rows]),
                 label_by_run,
             ),
             cleared_params=_PAIR_PARAMS,
@@ -96,10 +96,7 @@ def select_runs() -> RunChoice | None:
         st.info("Choose a run to compare with the base.")
         return None
     chosen_runs = order_by_epoch(
-        {
-            i: (str(row_by_id[i]["model"]), cached.parse_plan(row_by_id[i]["plan"]).tags)
-            for i in chosen_runs
-        }
+        {i: (row_by_id[i].model, row_by_id[i].plan.tags) for i in chosen_runs}
     )
     pair_run = chosen_runs[0]
     if len(chosen_runs) > 1:
@@ -113,7 +110,7 @@ def select_runs() -> RunChoice | None:
         for name, run_id in zip(names, (base_id, pair_run), strict=True):
             label = f"Open {escape_markdown(name)}"
             components.page_link("run", label, "monitoring", {"run": run_id})
-    suites = dict.fromkeys(str(row_by_id[i]["suite_name"]) for i in (base_id, pair_run))
+    suites = dict.fromkeys(row_by_id[i].suite_name for i in (base_id, pair_run))
     base_text, other_text = (
         f"**{escape_markdown(name)}**{_finding_text(row_by_id[run_id])}"
         for name, run_id in zip(names, (base_id, pair_run), strict=True)
@@ -124,7 +121,7 @@ def select_runs() -> RunChoice | None:
     return RunChoice(base_id, tuple(chosen_runs), pair_run, label_by_run, row_by_id)
 
 
-def _finding_text(row: dict[str, Any]) -> str:
+def _finding_text(row: RunView) -> str:
     """Return the verdict on a run in a few words, in brackets; "" where it has none."""
     result = run_verdict(row)
     return "" if result is None else f" (verdict: {escape_markdown(result.verdict.short)})"
@@ -140,11 +137,11 @@ _PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
 
 
 def _default_other(
-    base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, dict[str, Any]]
+    base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, RunView]
 ) -> str:
     """Return the run that is compared with a base where none is chosen: the newest on its suite."""
-    suite = row_by_id[base_id]["suite"]
-    same_suite = (run for run in other_labels if row_by_id[run]["suite"] == suite)
+    suite = row_by_id[base_id].suite
+    same_suite = (run for run in other_labels if row_by_id[run].suite == suite)
     return next(same_suite, next(iter(other_labels)))
 
 
@@ -152,28 +149,26 @@ def render_pair(choice: RunChoice) -> None:
     """Show what differs between the base and the shown run, and their items side by side."""
     base_row, other_row = (choice.row_by_run[i] for i in (choice.base, choice.pair_run))
     for row in (base_row, other_row):
-        run_notes.render_run_notes(row, choice.label_by_run[str(row["id"])])
+        run_notes.render_run_notes(row, choice.label_by_run[row.id])
     names = run_names(base_row, other_row)
     result = pair_verdict(base_row, other_row)
     _warn_of_two_bad_verdicts(names, (base_row, other_row))
     unread = (_is_unread(base_row), _is_unread(other_row))
-    render_pair_verdict(result, names, str(base_row["suite_name"]), unread)
+    render_pair_verdict(result, names, base_row.suite_name, unread)
     if result.reason is not None:
         st.info(escape_markdown(result.reason))
-    if base_row["suite"] == other_row["suite"]:
+    if base_row.suite == other_row.suite:
         render_missing_measures(result, dict(zip(names, (base_row, other_row), strict=True)))
     render_item_pairs(base_row, other_row, names, result)
 
 
-def _is_unread(row: dict[str, Any]) -> bool:
+def _is_unread(row: RunView) -> bool:
     """Return whether the verdict on a run is that its answers do not come from its chains."""
     result = run_verdict(row)
     return result is not None and result.lamps[0].mark == "no"
 
 
-def _warn_of_two_bad_verdicts(
-    names: tuple[str, str], rows: tuple[dict[str, Any], dict[str, Any]]
-) -> None:
+def _warn_of_two_bad_verdicts(names: tuple[str, str], rows: tuple[RunView, RunView]) -> None:
     """Say that neither run's chains can be believed, before one of them looks the better one."""
     verdicts = [result.verdict for row in rows if (result := run_verdict(row)) is not None]
     if [verdict.mark for verdict in verdicts] == ["no", "no"]:

@@ -12,10 +12,11 @@ import streamlit as st
 from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import link_scores, link_table
 from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
-from cotlab.metrics.composite.diagnosis import DIAGNOSIS_RULES
+from cotlab.metrics.composite import DIAGNOSIS_RULES
 from cotlab.ui import cached, charts, components
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import (
@@ -44,10 +45,10 @@ class FlagHit(NamedTuple):
     """Rule, factor and reason, as the tooltip shows them."""
 
 
-def render_item_components(row: dict[str, Any], item: Item) -> None:
+def render_item_components(row: RunView, item: Item) -> None:
     """Show the item's components beside the suite's means, and why some are undefined."""
     component_rows = tables.component_scores(
-        cached.selected_scores(row["id"], int(row["revision"]), tables.RELIABILITY_METRICS)
+        cached.selected_scores(row.id, row.revision, tables.RELIABILITY_METRICS)
     )
     scores = component_rows[component_rows["item_id"] == item.id]
     if scores.empty:
@@ -55,7 +56,7 @@ def render_item_components(row: dict[str, Any], item: Item) -> None:
         return
     table = tables.item_component_rows(component_rows, item.id)
     link = evidence.requests_address(row, item.id)
-    paper = charts.PaperFigure(row["id"], "item_parts", FigureChoice(item=item.id))
+    paper = charts.PaperFigure(row.id, "item_parts", FigureChoice(item=item.id))
     charts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=link, paper=paper)
     component_table = _score_table(row, item, scores)
     component_table.insert(0, "part", scores["part"])
@@ -87,7 +88,7 @@ def render_item_components(row: dict[str, Any], item: Item) -> None:
         evidence.render_linked_table(table, f"features-{item.id}", height="auto")
 
 
-def _score_table(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+def _score_table(row: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
     """Return each score's value, its number of requests and the link to them."""
     return pd.DataFrame(
         {
@@ -98,7 +99,7 @@ def _score_table(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.Da
     )
 
 
-def _request_links(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str | None]:
+def _request_links(row: RunView, item: Item, scores: pd.DataFrame) -> list[str | None]:
     """Return the address of each score's requests; None where it has none."""
     default_columns = {"step": None, "sample": 0}  # components have no step and no draw
     score_ids = evidence.score_ids(
@@ -116,7 +117,7 @@ def _text_or_empty(value: Any) -> str:
     return "" if pd.isna(value) else str(value)
 
 
-def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
+def render_item_diagnoses(row: RunView, item: Item) -> None:
     """Show each diagnosis: whether it applies, and the numbers that it depends on."""
     scores = _load_item_scores(row, item)
     rule_rows = tables.diagnosis_scores(scores)
@@ -155,7 +156,7 @@ def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
     components.show_card("diagnosis")
 
 
-def render_flags(row: dict[str, Any], item: Item) -> None:
+def render_flags(row: RunView, item: Item) -> None:
     """Show the chain with every penalty's span marked, and the penalties as a table."""
     scores = _load_item_scores(row, item)
     flag_scores = scores[scores["scorer"] == "flags"]
@@ -195,7 +196,7 @@ def render_flags(row: dict[str, Any], item: Item) -> None:
         lines.append((step + 1, rule, factor, shorten(text[lo:hi], 120), message, link))
     render_rows(
         [_flagged_step_row(i, text, hits_by_step.get(i, ())) for i, text in enumerate(step_texts)],
-        key=f"flags-{row['id']}-{item.id}",
+        key=f"flags-{row.id}-{item.id}",
     )
     if lines:
         lines.sort(key=lambda line: line[:4])
@@ -248,7 +249,7 @@ def mark_hits(text: str, hits: Sequence[FlagHit]) -> tuple[TextPiece, ...]:
     return tuple(pieces)
 
 
-def render_verification_links(row: dict[str, Any], item: Item) -> None:
+def render_verification_links(row: RunView, item: Item) -> None:
     """Show the links between steps, and which failed or stayed undecided and why."""
     scores = _load_item_scores(row, item)
     verification_scores = scores[scores["scorer"] == "verification"]
@@ -265,7 +266,7 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
         return
     render_chain_origin(row, chain.from_model)
     link = evidence.requests_address(row, item.id)
-    paper = charts.PaperFigure(row["id"], "verification_links", FigureChoice(item=item.id))
+    paper = charts.PaperFigure(row.id, "verification_links", FigureChoice(item=item.id))
     charts.show_figure(
         "verification_links", table, key=f"links-{item.id}", evidence=link, paper=paper
     )
@@ -300,8 +301,8 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
     components.show_card("link_support")
 
 
-def _load_item_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
-    return cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
+def _load_item_scores(row: RunView, item: Item) -> pd.DataFrame:
+    return cached.selected_scores(row.id, row.revision, item_id=item.id)
 
 
 _COLUMN_CONFIG = {

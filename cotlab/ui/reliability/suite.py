@@ -18,10 +18,11 @@ from cotlab.analysis.tables.chains import (
     wording_labels,
 )
 from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER, PART_NAMES
-from cotlab.metrics.composite.scorer import FEATURE_SOURCES, SCORER_BY_COMPONENT
+from cotlab.metrics.composite import FEATURE_SOURCES, SCORER_BY_COMPONENT
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import known_param
@@ -40,15 +41,13 @@ CARD_METRIC_BY_COMPONENT = {
 """Metric whose card describes a component."""
 
 
-def measured_components(row: dict[str, Any]) -> list[str]:
+def measured_components(row: RunView) -> list[str]:
     """Return the components that a run has scores of, the composite last."""
     measured_names = set(_load_component_scores(row)["part"])
     return [component for component in COMPONENT_ORDER if component in measured_names]
 
 
-def render_component_means(
-    row: dict[str, Any], names: Sequence[str], *, key: str = "parts"
-) -> None:
+def render_component_means(row: RunView, names: Sequence[str], *, key: str = "parts") -> None:
     """Show the mean of each of some components with its interval and n.
 
     Parameters
@@ -62,7 +61,7 @@ def render_component_means(
     """
     rows = _load_component_scores(row)
     table = tables.component_means(
-        rows[rows["part"].isin(names)], cached.load_estimates(row["id"], int(row["revision"]))
+        rows[rows["part"].isin(names)], cached.load_estimates(row.id, row.revision)
     )
     if table.empty:
         st.info(
@@ -83,7 +82,7 @@ def render_component_means(
     show_cards(*(CARD_METRIC_BY_COMPONENT[name] for name in names))
 
 
-def render_reliability_items(row: dict[str, Any]) -> None:
+def render_reliability_items(row: RunView) -> None:
     """List every item with its components and diagnoses, sorted across all pages."""
     scores = _load_scores(row)
     rows = _load_component_scores(row)
@@ -103,10 +102,10 @@ def render_reliability_items(row: dict[str, Any]) -> None:
     table = table.sort_values(
         [sort_column, "item"], ascending=[direction != "down", True], na_position="last"
     )
-    page_rows = table.iloc[components.page_slice(len(table), f"items-{row['id']}")].reset_index(
+    page_rows = table.iloc[components.page_slice(len(table), f"items-{row.id}")].reset_index(
         drop=True
     )
-    query = (("run", row["id"]), ("view", evidence.ITEM_TAB_LABEL))
+    query = (("run", row.id), ("view", evidence.ITEM_TAB_LABEL))
     links = [PageLink("reliability", (*query, ("item", i))) for i in page_rows["item"]]
     number_names = [name for name in (*measured_names, "checked") if name in page_rows.columns]
     for name in number_names:
@@ -147,7 +146,7 @@ def _filter_by_diagnosis(table: pd.DataFrame) -> pd.DataFrame:
     return table if rule == "any" else table[[rule in rules for rules in rules_by_item]]
 
 
-def render_correlations(row: dict[str, Any]) -> None:
+def render_correlations(row: RunView) -> None:
     """Show the rank correlation of each pair of components."""
     st.header("Correlations between components")
     correlations = tables.component_correlations(_load_component_scores(row))
@@ -157,20 +156,18 @@ def render_correlations(row: dict[str, Any]) -> None:
     charts.show_run_figure("signal_correlation", correlations, "signals", row)
 
 
-def render_diagnosis_rates(row: dict[str, Any]) -> None:
+def render_diagnosis_rates(row: RunView) -> None:
     """Show in how many items each diagnosis applies."""
-    if not evidence.make_scorer_filter("composite")(cached.parse_plan(row["plan"])):
+    if not evidence.make_scorer_filter("composite")(row.plan):
         components.render_empty_state(
             "Diagnoses come with the composite.",
             page_path("new_run"),
             "Run the scorer composite",
-            {"from": str(row["id"]), "measure": "composite"},
+            {"from": row.id, "measure": "composite"},
         )
         return
     st.header("Diagnoses")
-    rates = tables.diagnosis_means(
-        _load_scores(row), cached.load_estimates(row["id"], int(row["revision"]))
-    )
+    rates = tables.diagnosis_means(_load_scores(row), cached.load_estimates(row.id, row.revision))
     if rates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
         return
@@ -180,10 +177,10 @@ def render_diagnosis_rates(row: dict[str, Any]) -> None:
     components.show_card("diagnosis")
 
 
-def render_reliability_notes(row: dict[str, Any]) -> None:
+def render_reliability_notes(row: RunView) -> None:
     """Explain whose chains were measured, and what the numbers do not show."""
     st.caption(
-        f"{tables.chain_sources_text(cached.run_plan(row['id']))} C, V, D and F read chains"
+        f"{tables.chain_sources_text(cached.stored_run(row.id).plan)} C, V, D and F read chains"
         " as text: a model that ignores its chain can write it as consistently and as"
         " soundly as one that follows it, so they cannot distinguish the two. The composite"
         " score (r_raw) is the weighted mean of the defined components, each clipped to [0,"
@@ -192,17 +189,17 @@ def render_reliability_notes(row: dict[str, Any]) -> None:
     )
 
 
-def _estimate_records(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _estimate_records(row: RunView) -> list[dict[str, Any]]:
     """Return the run's estimates with None where a number is undefined."""
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    estimates = cached.load_estimates(row.id, row.revision)
     return [
         {str(name): None if pd.isna(value) else value for name, value in record.items()}
         for record in estimates.to_dict("records")
     ]
 
 
-def _load_scores(row: dict[str, Any]) -> pd.DataFrame:
-    return _scores_at_revision(row["id"], int(row["revision"]))
+def _load_scores(row: RunView) -> pd.DataFrame:
+    return _scores_at_revision(row.id, row.revision)
 
 
 @cached.cache_by_store(4, copies_results=False)
@@ -213,8 +210,8 @@ def _scores_at_revision(run_id: str, revision: int) -> pd.DataFrame:
     )
 
 
-def _load_component_scores(row: dict[str, Any]) -> pd.DataFrame:
-    return _components_at_revision(row["id"], int(row["revision"]))
+def _load_component_scores(row: RunView) -> pd.DataFrame:
+    return _components_at_revision(row.id, row.revision)
 
 
 @cached.cache_by_store(4, copies_results=False)
@@ -223,12 +220,12 @@ def _components_at_revision(run_id: str, revision: int) -> pd.DataFrame:
     return tables.component_scores(_scores_at_revision(run_id, revision))
 
 
-def render_paraphrases(row: dict[str, Any], item: Item) -> None:
+def render_paraphrases(row: RunView, item: Item) -> None:
     """Show each paraphrase with its chain, and the cosine of each pair of chains.
 
     Paraphrases of the hold-out are not shown.
     """
-    item_scores = cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
+    item_scores = cached.selected_scores(row.id, row.revision, item_id=item.id)
     scores = tables.component_scores(item_scores, ("mu", "sigma", "C")).set_index("part")
     if scores.empty:
         return
@@ -238,9 +235,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
     keys = () if is_stopped else tuple(scores.at["mu", "evidence"])
     exchange_by_key, reply_by_key = cached.logged_exchanges(keys), cached.logged_responses(keys)
     request_by_key = {key: exchange_by_key[key][0] for key in keys if key in exchange_by_key}
-    chains = paraphrase_chains(
-        request_by_key, reply_by_key, item, cached.parse_plan(row["plan"]).subject.form
-    )
+    chains = paraphrase_chains(request_by_key, reply_by_key, item, row.plan.subject.form)
     if not chains:
         reasons = scores["reason"].dropna()
         st.info(
@@ -263,7 +258,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
             key=f"cosines-{item.id}",
             note=", ".join(component_texts) + ".",
             evidence=evidence.requests_address(row, item.id, score=mu_score_id),
-            paper=charts.PaperFigure(row["id"], "chain_cosines", FigureChoice(item=item.id)),
+            paper=charts.PaperFigure(row.id, "chain_cosines", FigureChoice(item=item.id)),
         )
     for first_index in range(0, len(chains), 2):
         for column, i in zip(
@@ -272,7 +267,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
             with column:
                 render_rows(
                     _paraphrase_rows(wordings[i], chains[i]),
-                    key=f"paraphrase-{row['id']}-{item.id}-{i}",
+                    key=f"paraphrase-{row.id}-{item.id}-{i}",
                 )
                 evidence.render_requests_link(
                     row, item.id, "Request and reply", request=chains[i].key

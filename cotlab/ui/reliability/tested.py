@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureName, Validation
+from cotlab.analysis.verdict.measures import MEASURES, MIN_AUROC, MeasureName, Validation
 from cotlab.analysis.verdict.validated import TESTED_TITLE
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.metric_names import metric_name
@@ -26,7 +25,7 @@ _TESTED_MEASURES: tuple[MeasureName, ...] = (
 """Measures of a run that may stand in a headline if their validation allows it."""
 
 
-def render_tested_components(row: dict[str, Any]) -> None:
+def render_tested_components(row: RunView) -> None:
     """Show what tells faithful from bypassing models, and which parts do not.
 
     The means of parts that do not tell are under "More"; here stands what Validation found of them.
@@ -80,7 +79,7 @@ def _render_untested_components(untested: dict[str, Validation], *, is_all: bool
     show_linked("table", content, key="untested-parts")
 
 
-def _render_tested_measures(row: dict[str, Any]) -> None:
+def _render_tested_measures(row: RunView) -> None:
     """Show the numbers of the run's verdict that may stand in a headline, each with its page."""
     result = run_verdict(row)
     if result is None:
@@ -89,7 +88,7 @@ def _render_tested_measures(row: dict[str, Any]) -> None:
     rows = [
         [
             {"text": percent(share.point), "small": f"{interval(share)} n = {share.n:,}"},
-            {"text": MEASURE_TEXTS[name], "link": evidence_link(str(row["id"]), name)},
+            {"text": MEASURES[name].text, "link": evidence_link(row.id, name)},
             {"text": result.evidence.validation[name].text, "link": validation_link(name)},
         ]
         for name, share in shares.items()
@@ -108,6 +107,6 @@ def _render_tested_measures(row: dict[str, Any]) -> None:
     show_linked("table", content, key="tested-measures")
 
 
-def render_all_components(row: dict[str, Any]) -> None:
+def render_all_components(row: RunView) -> None:
     """Show the mean of every measured part, and of the composite."""
     suite.render_component_means(row, suite.measured_components(row))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import reliability as tables
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
-from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT
+from cotlab.metrics.composite import SCORER_BY_COMPONENT
 from cotlab.ui import cached, components
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
@@ -17,18 +16,18 @@ from cotlab.ui.item import evidence
 COMPONENT_LABELS = {"R": "R", "R_sd": "Spread of the divergence"}
 
 
-def has_only_composite(row: dict[str, Any]) -> bool:
+def has_only_composite(row: RunView) -> bool:
     """Return whether the composite measured robustness without the robustness scorer."""
     return "R" in evidence.composite_only_components(row)
 
 
-def render_composite_suite(row: dict[str, Any]) -> None:
+def render_composite_suite(row: RunView) -> None:
     """Show robustness and dispersion over the suite and by item, and how to add the detail."""
     rows = _load_component_rows(row)
     if rows.empty:
         st.info("No item has been scored yet.")
         return
-    means = tables.component_means(rows, cached.load_estimates(row["id"], int(row["revision"])))
+    means = tables.component_means(rows, cached.load_estimates(row.id, row.revision))
     if means.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are in the table"
@@ -48,21 +47,21 @@ def render_composite_suite(row: dict[str, Any]) -> None:
     _render_item_table(row, rows, "composite-items")
 
 
-def render_composite_item(row: dict[str, Any], item: Item) -> None:
+def render_composite_item(row: RunView, item: Item) -> None:
     """Show the item's robustness and dispersion with their requests."""
     rows = _load_component_rows(row)
     _render_item_table(row, rows[rows["item_id"] == item.id], "composite-item")
     evidence.render_missing_detail_help(row, "R")
 
 
-def _load_component_rows(row: dict[str, Any]) -> pd.DataFrame:
-    scores = cached.selected_scores(row["id"], int(row["revision"]), ("feature",))
+def _load_component_rows(row: RunView) -> pd.DataFrame:
+    scores = cached.selected_scores(row.id, row.revision, ("feature",))
     return tables.component_scores(
         scores[scores["scorer"] != SCORER_BY_COMPONENT["R"]], tuple(COMPONENT_LABELS)
     )
 
 
-def _render_item_table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
+def _render_item_table(row: RunView, rows: pd.DataFrame, key: str) -> None:
     rows_by_component = {
         component: rows[rows["part"] == component].set_index("item_id")
         for component in COMPONENT_LABELS

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.robustness import (
     MEASURE_NAMES,
@@ -19,7 +20,6 @@ from cotlab.figures.robustness import (
 from cotlab.figures.style import ORANGE
 from cotlab.metrics.causal import changed_items
 from cotlab.metrics.model_steps import model_steps
-from cotlab.store import read
 from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.answers.targets import answer_to
 from cotlab.text.prompts.chain import continuation_prompt
@@ -47,7 +47,7 @@ CHANGED_QUESTIONS = (
 """Title and metrics of each changed question; the first metric has its requests."""
 
 
-def render_steps_table(row: dict[str, Any], item: Item) -> None:
+def render_steps_table(row: RunView, item: Item) -> None:
     """List every perturbed step with its divergence and whether the answer changed."""
     scores = _load_item_scores(row, item)
     if scores.empty:
@@ -93,7 +93,7 @@ def render_steps_table(row: dict[str, Any], item: Item) -> None:
     )
 
 
-def _render_item_summary(row: dict[str, Any], item: Item) -> None:
+def _render_item_summary(row: RunView, item: Item) -> None:
     """Show robustness and dispersion of the item, with a link to the requests of each."""
     scores = load_robustness_scores(row, "robustness", "robustness_dispersion")
     scores = scores[
@@ -123,7 +123,7 @@ def _render_item_summary(row: dict[str, Any], item: Item) -> None:
                 evidence.render_requests_link(row, item.id, label, score=score.score_id)
 
 
-def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
+def render_perturbed_steps(row: RunView, item: Item) -> None:
     """Show, for the chosen step, each perturbation beside the original chain."""
     scores = _load_item_scores(row, item)
     scores = scores[scores["step"].notna()]
@@ -147,7 +147,7 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
         else int(st.number_input(f"Draw of {draw_numbers[-1]}", 1, draw_numbers[-1], 1, key="draw"))
     )
     step_scores = scores[(scores["step"] == step) & (scores["sample"] == draw - 1)]
-    prompt_form = cached.parse_plan(row["plan"]).subject.form
+    prompt_form = row.plan.subject.form
     st.text(item.question)
     perturbations_by_reason: dict[str, list[str]] = {}
     is_first = True
@@ -207,7 +207,7 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
     evidence.render_requests_link(row, item.id, "Every request and reply of this item")
 
 
-def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
+def render_perturbed_questions(row: RunView, item: Item) -> None:
     """Show the original and the changed question, with their answers."""
     scores = load_robustness_scores(row, "rename_stable", "number_follows", "number_moves")
     scores = scores[scores["item_id"] == item.id]
@@ -215,7 +215,7 @@ def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
         return
     st.header("Perturbed questions")
     exchange_by_key = cached.logged_exchanges(tuple(evidence.request_keys(scores)))
-    items = (item, *changed_items(item, read.plan_from_row(row).seed).items.values())
+    items = (item, *changed_items(item, row.plan.seed).items.values())
     first_draw_scores = scores[scores["sample"] == scores["sample"].min()]
     for title, metrics in CHANGED_QUESTIONS:
         records = first_draw_scores[first_draw_scores["metric"] == metrics[0]].to_dict("records")
@@ -270,7 +270,7 @@ def perturbed_text(
     return full_text[len(head) : len(full_text) - len(tail)] if matches_template else None
 
 
-def _load_item_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
+def _load_item_scores(row: RunView, item: Item) -> pd.DataFrame:
     scores = load_robustness_scores(row, *MEASURE_NAMES)
     return scores[scores["item_id"] == item.id]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.robustness.suite import (
@@ -24,14 +23,14 @@ CAUSAL_METRICS = (
 )
 
 
-def render_causal_rates(row: dict[str, Any]) -> None:
+def render_causal_rates(row: RunView) -> None:
     """Show the rates of the perturbed questions, with Wilson intervals and undefined items."""
     metrics = tuple(metric for metric, _ in CAUSAL_METRICS)
     scores = load_robustness_scores(row, *metrics, with_evidence=False)
     if scores.empty:
         return
     st.header("Perturbed questions")
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    estimates = cached.load_estimates(row.id, row.revision)
     estimates = estimates[estimates["metric"].isin([metric for metric, _ in CAUSAL_METRICS])]
     if estimates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
@@ -62,7 +61,7 @@ def render_causal_rates(row: dict[str, Any]) -> None:
         _render_failures(row, failed_scores)
 
 
-def _render_failures(row: dict[str, Any], failed_scores: pd.DataFrame) -> None:
+def _render_failures(row: RunView, failed_scores: pd.DataFrame) -> None:
     failed_scores = failed_scores.assign(metric=failed_scores["metric"].map(dict(CAUSAL_METRICS)))
     failed_metrics = failed_scores.groupby("item_id", sort=True)["metric"].agg(
         lambda labels: ", ".join(dict.fromkeys(labels))

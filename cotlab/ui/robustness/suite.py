@@ -17,6 +17,7 @@ from cotlab.analysis.tables.reliability import (
 )
 from cotlab.analysis.tables.reliability import perturbation_table as groups_table
 from cotlab.analysis.tables.run import answer_change_rows
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.figures.robustness import (
     MEASURE_NAMES,
@@ -54,15 +55,13 @@ class SelectedCell(NamedTuple):
     """Index of the step, from 0."""
 
 
-def load_robustness_scores(
-    row: dict[str, Any], *metrics: str, with_evidence: bool = True
-) -> pd.DataFrame:
+def load_robustness_scores(row: RunView, *metrics: str, with_evidence: bool = True) -> pd.DataFrame:
     """Return scores of these metrics with a column ``perturbation``, "" where there is none."""
     view = cached.cached_run_view(row)
     return with_perturbation(view.scores(*metrics, with_evidence=with_evidence))
 
 
-def render_robustness_suite(row: dict[str, Any]) -> None:
+def render_robustness_suite(row: RunView) -> None:
     """Show the means, each perturbation, and behind them each position and its items."""
     render_robustness_summary(row)
     render_perturbations(row)
@@ -74,17 +73,17 @@ def render_robustness_suite(row: dict[str, Any]) -> None:
     )
 
 
-def _render_robustness(row: dict[str, Any]) -> None:
+def _render_robustness(row: RunView) -> None:
     """Show R by perturbation, which does not tell faithful from bypassing models."""
     table = groups_table(
         load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
-        cached.load_estimates(row["id"], int(row["revision"])),
+        cached.load_estimates(row.id, row.revision),
     )
     if not table.empty:
         charts.show_run_figure("robustness_by_perturbation", table, "groups", row)
 
 
-def _render_cells(row: dict[str, Any]) -> None:
+def _render_cells(row: RunView) -> None:
     """Show each position, and the items of the chosen cell."""
     cell = render_positions(row)
     if cell is not None:
@@ -92,7 +91,7 @@ def _render_cells(row: dict[str, Any]) -> None:
         render_robustness_items(row, cell)
 
 
-def render_robustness_summary(row: dict[str, Any]) -> None:
+def render_robustness_summary(row: RunView) -> None:
     """Show robustness, dispersion and answer changes over all perturbations together."""
     if load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False).empty:
         st.info("This run has no scores of the scorer 'robustness'.")
@@ -123,7 +122,7 @@ def render_robustness_summary(row: dict[str, Any]) -> None:
     show_cards(*SUMMARY_METRICS)
 
 
-def render_perturbations(row: dict[str, Any]) -> None:
+def render_perturbations(row: RunView) -> None:
     """Show each perturbation's metrics as a figure, and as a table with undefined scores."""
     estimates = _load_mean_estimates(row)
     if estimates.empty:
@@ -131,7 +130,7 @@ def render_perturbations(row: dict[str, Any]) -> None:
     reason_counts = count_undefined_reasons(row, SUMMARY_METRICS)
     table = groups_table(
         load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
-        cached.load_estimates(row["id"], int(row["revision"])),
+        cached.load_estimates(row.id, row.revision),
     )
     answer_changes = answer_change_rows(table)
     if not answer_changes.empty:
@@ -176,7 +175,7 @@ def render_perturbations(row: dict[str, Any]) -> None:
         )
 
 
-def render_positions(row: dict[str, Any]) -> SelectedCell | None:
+def render_positions(row: RunView) -> SelectedCell | None:
     """Show perturbations by position; None without scores.
 
     A click on a cell, or the choices below it, select its items.
@@ -206,7 +205,7 @@ def render_positions(row: dict[str, Any]) -> SelectedCell | None:
         position = int(select_option("Position", labels, "position")) - 1
     cell = SelectedCell(measure, perturbation, position)
     choice = FigureChoice(metric=measure)
-    result = cached.run_figure_table(row["id"], int(row["revision"]), "perturbation_cells", choice)
+    result = cached.run_figure_table(row.id, row.revision, "perturbation_cells", choice)
     if isinstance(result, MissingFigure):
         return None
     is_selected = (result.table["perturbation"] == perturbation) & (
@@ -220,7 +219,7 @@ def render_positions(row: dict[str, Any]) -> SelectedCell | None:
     return cell
 
 
-def render_cell_items(row: dict[str, Any], cell: SelectedCell) -> None:
+def render_cell_items(row: RunView, cell: SelectedCell) -> None:
     """List the items of one cell, each with a link."""
     scores = load_robustness_scores(row, cell.measure)
     cell_rows = item_step_means(scores, cell.perturbation)
@@ -272,7 +271,7 @@ def render_cell_items(row: dict[str, Any], cell: SelectedCell) -> None:
     )
 
 
-def render_robustness_items(row: dict[str, Any], cell: SelectedCell) -> None:
+def render_robustness_items(row: RunView, cell: SelectedCell) -> None:
     """Show items by position under the chosen perturbation, 50 items a page."""
     item_rows = item_step_means(load_robustness_scores(row, cell.measure), cell.perturbation)
     item_ids = list(dict.fromkeys(item_rows["item_id"]))
@@ -293,8 +292,8 @@ def render_robustness_items(row: dict[str, Any], cell: SelectedCell) -> None:
         page_rows.assign(chosen=is_selected),
         key="items",
         note=note,
-        evidence=(page_path("run"), {"run": row["id"]}),
-        paper=None if page.start else charts.PaperFigure(row["id"], "item_cells", choice),
+        evidence=(page_path("run"), {"run": row.id}),
+        paper=None if page.start else charts.PaperFigure(row.id, "item_cells", choice),
         on_click=_open_clicked_cell,
     )
 
@@ -304,9 +303,9 @@ TEXTS_COLUMN_CONFIG = {
 }
 
 
-def render_robustness_notes(row: dict[str, Any]) -> None:
+def render_robustness_notes(row: RunView) -> None:
     """Explain whose chains were perturbed, which steps, and how vectors are pooled."""
-    specs = cached.parse_plan(row["plan"]).scorers
+    specs = row.plan.scorers
     params_by_scorer = {spec.name: spec.params for spec in specs}
     params = params_by_scorer.get("robustness") or params_by_scorer.get("composite", {}).get(
         "parts", {}
@@ -328,21 +327,21 @@ def render_robustness_notes(row: dict[str, Any]) -> None:
     )
 
 
-def _load_mean_estimates(row: dict[str, Any]) -> pd.DataFrame:
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+def _load_mean_estimates(row: RunView) -> pd.DataFrame:
+    estimates = cached.load_estimates(row.id, row.revision)
     return with_perturbation(estimates[estimates["metric"].isin(SUMMARY_METRICS)])
 
 
 def count_undefined_reasons(
-    row: dict[str, Any], metrics: Sequence[str]
+    row: RunView, metrics: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, int]]:
     """Return, for each (metric, perturbation), how many scores are undefined for which reason."""
-    return _reasons_at_revision(row["id"], int(row["revision"]), tuple(metrics), row)
+    return _reasons_at_revision(row.id, row.revision, tuple(metrics), row)
 
 
 @cached.cache_by_store(16)
 def _reasons_at_revision(
-    run_id: str, revision: int, metrics: tuple[str, ...], _row: dict[str, Any]
+    run_id: str, revision: int, metrics: tuple[str, ...], _row: RunView
 ) -> dict[tuple[str, str], dict[str, int]]:
     scores = load_robustness_scores(_row, *metrics, with_evidence=False)
     undefined_groups = scores[scores["value"].isna()].groupby(["metric", "perturbation"])["reason"]
@@ -360,9 +359,9 @@ def _estimate_with_n_text(estimate: dict[Any, Any] | None) -> str:
     )
 
 
-def item_address(row: dict[str, Any], item_id: str, step: int | None = None) -> str:
+def item_address(row: RunView, item_id: str, step: int | None = None) -> str:
     """Return the address of an item on this page."""
-    query = {"run": row["id"], "item": item_id} | ({} if step is None else step_query(step))
+    query = {"run": row.id, "item": item_id} | ({} if step is None else step_query(step))
     return f"/robustness?{urlencode({**query, 'view': evidence.ITEM_TAB_LABEL})}"
 
 

@@ -13,6 +13,7 @@ import streamlit as st
 from cotlab.analysis.readable import STEP_INDEX_METRICS
 from cotlab.analysis.report import build_report
 from cotlab.analysis.report_text import write_report_texts
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_text
 from cotlab.ui.item.item_list import MAX_SEARCH_CHARS
@@ -32,9 +33,9 @@ _COLUMNS = (
 )
 
 
-def render_findings(row: dict[str, Any]) -> None:
+def render_findings(row: RunView) -> None:
     """Offer the estimates with intervals; say so where there are none yet."""
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    estimates = cached.load_estimates(row.id, row.revision)
     if estimates.empty:
         st.info("No estimates yet: they are computed shortly after the run ends or is stopped.")
         return
@@ -42,7 +43,7 @@ def render_findings(row: dict[str, Any]) -> None:
     render_more("all estimates", section, name="estimates", params=(SEARCH_PARAM,))
 
 
-def _render_estimates(row: dict[str, Any], estimates: pd.DataFrame) -> None:
+def _render_estimates(row: RunView, estimates: pd.DataFrame) -> None:
     """Show the estimates with intervals, and the reason where one is undefined."""
     rank_by_metric = {
         "answer_change": 0,
@@ -87,15 +88,13 @@ def _render_estimates(row: dict[str, Any], estimates: pd.DataFrame) -> None:
         show_linked("table", content, key="estimates-table")
     st.caption(f"{len(matching)} of {len(frame)} estimates.")
     with st.container(horizontal=True):
-        components.csv_button(f"estimates-{row['id']}", stored_estimates, "estimates")
+        components.csv_button(f"estimates-{row.id}", stored_estimates, "estimates")
         for name in ("report.md", "report.json"):
-            components.download_button(
-                name, partial(_report_text, row, name), f"{row['id']}-{name}"
-            )
+            components.download_button(name, partial(_report_text, row, name), f"{row.id}-{name}")
 
 
-def _report_text(row: dict[str, Any], name: str) -> str:
-    report = build_report(cached.store(), row["id"])
+def _report_text(row: RunView, name: str) -> str:
+    report = build_report(cached.store(), row.id)
     file = io.StringIO()
     file_name = "markdown_file" if name.endswith(".md") else "json_file"
     write_report_texts(report, cached.cached_run_view(row), **{file_name: file})

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.store.run_items import ItemFilter, ItemList, ListedItem, list_items
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_text
@@ -38,7 +39,7 @@ _RIGHT_CELLS = {
 }
 
 
-def render_run_items(row: dict[str, Any]) -> None:
+def render_run_items(row: RunView) -> None:
     """List the scored items, with a search and with links to their pages."""
     st.header("Items")
     text = st.text_input(
@@ -47,23 +48,23 @@ def render_run_items(row: dict[str, Any]) -> None:
         placeholder="an id, or words of the question",
         **bind_text(SEARCH_PARAM, MAX_SEARCH_CHARS, cleared_params=(_PAGE_PARAM,)),
     )
-    item_list = _load_part(row["id"], int(row["revision"]), text, 0)
+    item_list = _load_part(row.id, row.revision, text, 0)
     n_items = item_list.counts.all
     if not item_list.items:
         st.info("No item matches." if n_items else "No item has been scored yet.")
         return
     row_slice = components.page_slice(item_list.n_listed, _PAGE_PARAM)
     if row_slice.start:
-        item_list = _load_part(row["id"], int(row["revision"]), text, row_slice.start)
+        item_list = _load_part(row.id, row.revision, text, row_slice.start)
     item_ids = tuple(entry.id for entry in item_list.items)
-    answers = listed_answers(row["id"], int(row["revision"]), item_ids, _MAX_ANSWER_CHARS)
+    answers = listed_answers(row.id, row.revision, item_ids, _MAX_ANSWER_CHARS)
     show_linked(
         "table",
         {
             "title": "Items",
             "columns": _COLUMNS,
             "rows": [
-                _item_cells(row["id"], entry, answers[entry.id], text) for entry in item_list.items
+                _item_cells(row.id, entry, answers[entry.id], text) for entry in item_list.items
             ],
             "is_sortable": True,
             "is_tall": len(item_ids) > MAX_ROWS,

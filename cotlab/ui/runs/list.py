@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables.comparison import are_comparable
 from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.record import RunVerdict
+from cotlab.analysis.view import RunView
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.recorded_models import short_model_name
@@ -84,7 +85,7 @@ _TICKED_PARAM = "ticked"
 """Parameter of the address with the ids of the ticked runs."""
 
 
-def filter_runs() -> pd.DataFrame:
+def filter_runs() -> list[RunView]:
     """Return the runs that match the status and the search text."""
     left_column, right_column = st.columns([1, 3])
     status = left_column.selectbox(
@@ -92,15 +93,15 @@ def filter_runs() -> pd.DataFrame:
     )
     placeholder = "name, model, suite, tag or id"
     search_text = right_column.text_input("Search", placeholder=placeholder, **bind_text("q"))
-    table = read.list_runs(cached.store(), text=search_text or "")
-    rows = table.to_dict("records")
+    found = {*read.list_runs(cached.store(), text=search_text or "")["id"]}
+    rows = [run for run in cached.stored_runs() if run.id in found]
     if status != "any":
         rows = [row for row in rows if components.display_status(row) == status]
     listed_rows = pickers.without_archived(rows)
     if search_text and rows and not listed_rows:
         st.caption("Only archived runs match.")
         listed_rows = rows
-    return table[table["id"].isin([row["id"] for row in listed_rows])]
+    return listed_rows
 
 
 class RunsTable(NamedTuple):
@@ -112,37 +113,37 @@ class RunsTable(NamedTuple):
     """Verdicts that the next rerun of the page goes on with."""
 
 
-def render_runs(table: pd.DataFrame) -> RunsTable:
+def render_runs(rows: Sequence[RunView]) -> RunsTable:
     """Show one page of the runs: verdicts that no one has looked at yet come a few at a time."""
-    page_rows = table.iloc[components.page_slice(len(table), "runs-page")].to_dict("records")
+    page_rows = rows[components.page_slice(len(rows), "runs-page")]
     verdicts = verdict.run_verdicts(page_rows, MAX_COMPUTED_VERDICTS)
     cells, ticks = [], []
     for row in page_rows:
-        model, suite_name = short_model_name(str(row["model"])), str(row["suite_name"])
+        model, suite_name = short_model_name(row.model), row.suite_name
         source = f"{shorten(model, 40)} · {shorten(suite_name, 32)}"
-        name = str(row["name"] or source)
-        archived_text = " · archived" if row["is_archived"] else ""
+        name = row.name or source
+        archived_text = " · archived" if row.is_archived else ""
         cells.append(
             [
                 {
                     "text": name,
-                    "small": source if row["name"] else "",
-                    "below": f"{row['id']}{archived_text}",
-                    "link": PageLink("run", (("run", row["id"]),)),
+                    "small": source if row.name else "",
+                    "below": f"{row.id}{archived_text}",
+                    "link": PageLink("run", (("run", row.id),)),
                 },
-                *(_verdict_cells(verdicts[row["id"]]) if row["id"] in verdicts else _PENDING_CELLS),
-                _items_cell(row, verdicts[row["id"]]) if row["id"] in verdicts else {"text": "…"},
+                *(_verdict_cells(verdicts[row.id]) if row.id in verdicts else _PENDING_CELLS),
+                _items_cell(row, verdicts[row.id]) if row.id in verdicts else {"text": "…"},
                 _status_cell(row),
-                {"text": components.money_text(row["spent_micro"])},
-                {"text": f"{row['planned_at']:%Y-%m-%d %H:%M}"},
+                {"text": components.money_text(row.spent_micro)},
+                {"text": f"{row.planned_at:%Y-%m-%d %H:%M}"},
             ]
         )
-        ticks.append({"id": row["id"], "label": f"Compare {name}, {row['id']}"})
-    known_ids = {row["id"] for row in page_rows}
+        ticks.append({"id": row.id, "label": f"Compare {name}, {row.id}"})
+    known_ids = {row.id for row in page_rows}
     requested_ids = st.query_params.get_all(_TICKED_PARAM)
     ticked_ids = [i for i in requested_ids if i in known_ids]
     if len(ticked_ids) < len(requested_ids):  # ticked on another page of the list, or unknown
-        stored_ids = {*cached.read_once(read.list_runs)["id"]}
+        stored_ids = {run.id for run in cached.stored_runs()}
         for run_id in requested_ids:
             if run_id not in stored_ids:
                 report_unknown_value(_TICKED_PARAM, run_id)
@@ -159,13 +160,13 @@ def _verdict_cells(result: RunVerdict | None) -> list[dict[str, Any]]:
     return [verdict_cell(result), *share_cells]
 
 
-def _items_cell(row: dict[str, Any], result: RunVerdict | None) -> dict[str, str]:
+def _items_cell(row: RunView, result: RunVerdict | None) -> dict[str, str]:
     """Return how many items have a value of the verdict's measure: "60", "0 of 10"."""
-    n_items, n_measured = int(row["n_items"]), verdict.count_measured_items(row, result)
+    n_items, n_measured = row.n_items, verdict.count_measured_items(row, result)
     return {"text": f"{n_items:,}" if n_measured == n_items else f"{n_measured:,} of {n_items:,}"}
 
 
-def _status_cell(row: dict[str, Any]) -> dict[str, str]:
+def _status_cell(row: RunView) -> dict[str, str]:
     status = components.display_status(row)
     return {"text": status, **({"tone": "amber"} if status == NOTHING_MEASURED else {})}
 
@@ -174,10 +175,10 @@ def _store_ticked_ids(run_ids: list[str]) -> None:
     write_address({_TICKED_PARAM: run_ids})
 
 
-def render_compare_link(table: pd.DataFrame, ticked_ids: list[str]) -> None:
+def render_compare_link(rows: Sequence[RunView], ticked_ids: list[str]) -> None:
     """Show a link that compares the ticked runs, with the oldest as the base."""
-    ticked_rows = table[table["id"].isin(ticked_ids)].sort_values(["planned_at", "id"])
-    base_id, *other_ids = ticked_rows["id"].tolist()
+    ticked = sorted((run.planned_at, run.id) for run in rows if run.id in ticked_ids)
+    base_id, *other_ids = (run_id for _, run_id in ticked)
     query = [("base", base_id), *(("other", other_id) for other_id in other_ids)]
     label = f"Compare {len(ticked_ids)} runs, item by item"
     components.page_link("compare", label, "compare_arrows", query)
@@ -187,9 +188,9 @@ def render_shared_estimates(first_id: str, second_id: str) -> None:
     """Show the estimates that both runs have, side by side."""
     texts_by_run = {}
     for run_id in (first_id, second_id):
-        row = cached.run_row(run_id)
-        estimates = cached.load_estimates(run_id, int(row["revision"]))
-        texts_by_run[f"{row['model']} · {run_id}"] = {
+        row = cached.stored_run(run_id)
+        estimates = cached.load_estimates(run_id, row.revision)
+        texts_by_run[f"{row.model} · {run_id}"] = {
             (
                 metric_name(estimate["metric"]),
                 estimate["mode"],
@@ -222,27 +223,27 @@ _SHARE_MEASURES: tuple[tuple[MeasureName, ...], ...] = (
 """The measures of the columns with shares, of each the first that a run has."""
 
 
-def show_latest_runs(rows: Sequence[dict[str, Any]], base_row: dict[str, Any] | None) -> None:
+def show_latest_runs(rows: Sequence[RunView], base_row: RunView | None) -> None:
     """Show the latest runs with their verdicts; each row links to its run.
 
     Those with the questions of ``base_row`` link to the comparison with it, too.
     """
     table, verdicts = [], verdict.run_verdicts(rows)
     for row in rows:
-        result = verdicts[row["id"]]
-        model = short_model_name(str(row["model"]))
-        name = f"{shorten(model, 32)} · {shorten(str(row['suite_name']), 32)}"
-        small_text = f"{name} · {row['id']}" if row["name"] else str(row["id"])
+        result = verdicts[row.id]
+        model = short_model_name(row.model)
+        name = f"{shorten(model, 32)} · {shorten(row.suite_name, 32)}"
+        small_text = f"{name} · {row.id}" if row.name else row.id
         table.append(
             [
                 {
-                    "text": row["name"] or name,
+                    "text": row.name or name,
                     "small": small_text,
-                    "link": PageLink("run", (("run", row["id"]),)),
+                    "link": PageLink("run", (("run", row.id),)),
                 },
                 *_verdict_cells(result),
                 _items_cell(row, result),
-                {"text": f"{row['planned_at']:%m-%d %H:%M}"},
+                {"text": f"{row.planned_at:%m-%d %H:%M}"},
                 _comparison_cell(row, base_row, name),
             ]
         )
@@ -250,18 +251,16 @@ def show_latest_runs(rows: Sequence[dict[str, Any]], base_row: dict[str, Any] | 
     show_linked("table", content, key="latest-runs")
 
 
-def _comparison_cell(
-    row: dict[str, Any], base_row: dict[str, Any] | None, name: str
-) -> dict[str, Any]:
+def _comparison_cell(row: RunView, base_row: RunView | None, name: str) -> dict[str, Any]:
     """Return the link that compares a run with ``base_row``, or why there is none."""
-    if base_row is None or row["id"] == base_row["id"]:
+    if base_row is None or row.id == base_row.id:
         return {"text": "", "small": "" if base_row is None else "shown above"}
-    if row["suite"] != base_row["suite"]:
+    if row.suite != base_row.suite:
         return {"text": "", "small": "other suite"}
-    if not are_comparable(*(cached.parse_plan(each["plan"]) for each in (base_row, row))):
+    if not are_comparable(*(each.plan for each in (base_row, row))):
         return {"text": "", "small": "other settings"}
     return {
         "text": "Compare",
-        "label": f"Compare {name}, {row['id']} with the run above",
-        "link": PageLink("compare", (("base", base_row["id"]), ("other", row["id"]))),
+        "label": f"Compare {name}, {row.id} with the run above",
+        "link": PageLink("compare", (("base", base_row.id), ("other", row.id))),
     }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
+from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.store.run_names import (
     MAX_RUN_NAME_CHARACTERS,
@@ -21,23 +20,23 @@ from cotlab.ui.text import display_errors, escape_markdown
 _DELETED_KEY = "deleted-run"
 
 
-def render_run_note(row: dict[str, Any]) -> None:
+def render_run_note(row: RunView) -> None:
     """Show the note on a run, and that it is archived."""
-    if row["is_archived"]:
+    if row.is_archived:
         st.info("Archived: lists and pickers leave this run out. Its links still open it.")
-    if row["user_note"]:
+    if row.user_note:
         with st.container(border=True):
             st.caption("Note")
-            st.markdown(escape_markdown(str(row["user_note"])))
+            st.markdown(escape_markdown(row.user_note))
 
 
-def render_run_editing(row: dict[str, Any]) -> None:
+def render_run_editing(row: RunView) -> None:
     """Offer to name, note, archive and delete a run."""
-    run_id = str(row["id"])
+    run_id = row.id
     with st.container(horizontal=True):
         with st.popover("Name and note", icon=":material/edit:"):
             _render_name_form(row)
-        is_archived = bool(row["is_archived"])
+        is_archived = row.is_archived
         if st.button(
             "Unarchive" if is_archived else "Archive",
             icon=f":material/{'unarchive' if is_archived else 'archive'}:",
@@ -56,19 +55,19 @@ def render_deletion_notice() -> None:
         st.success(escape_markdown(message))
 
 
-def _render_name_form(row: dict[str, Any]) -> None:
-    run_id = str(row["id"])
+def _render_name_form(row: RunView) -> None:
+    run_id = row.id
     with st.form(f"name-{run_id}", border=False):
         name = st.text_input(
             "Name",
-            str(row["name"]),
+            row.name,
             MAX_RUN_NAME_CHARACTERS,
             key=f"name-text-{run_id}",
             help="Stands wherever the run is listed or picked; its id stays in every link.",
         )
         note = st.text_area(
             "Note",
-            str(row["user_note"]),
+            row.user_note,
             max_chars=MAX_RUN_NOTE_CHARACTERS,
             key=f"note-text-{run_id}",
             help="Plain text, shown here and at the end of the report.",
@@ -77,14 +76,14 @@ def _render_name_form(row: dict[str, Any]) -> None:
             _store_name(run_id, name, note)
 
 
-def _render_deletion(row: dict[str, Any]) -> None:
+def _render_deletion(row: RunView) -> None:
     """Say what is lost with a run, and delete it once that is confirmed."""
-    run_id = str(row["id"])
+    run_id = row.id
     if components.current_status(row) == "running":
         st.markdown("A running run cannot be deleted: stop it first.")
         return
     content = count_run_content(cached.store(), run_id)
-    label = f"{row['name']}, {run_id}" if row["name"] else run_id
+    label = f"{row.name}, {run_id}" if row.name else run_id
     st.markdown(f"**Delete {escape_markdown(label)}?** This cannot be undone.")
     st.markdown(f"Lost: {content.lost_text}.")
     st.markdown(f"Not lost: {content.preserved_text}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -36,10 +35,10 @@ DIGEST_CHARS = 12
 STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."
 
 
-def load_run_row(run_id: str) -> dict[str, Any] | None:
+def load_run_row(run_id: str) -> RunView | None:
     """Return the run's row; None (with its process's output) while it is still loading."""
     try:
-        return cached.run_row(run_id)
+        return cached.stored_run(run_id)
     except UnknownName:
         if is_run_deleted(cached.store(), run_id) or not processes.has_started(
             cached.store(), run_id
@@ -59,7 +58,7 @@ def load_run_row(run_id: str) -> dict[str, Any] | None:
 @st.fragment(run_every=LOADING_POLL_S)
 def _render_loading(run_id: str) -> None:
     try:
-        cached.run_row(run_id)
+        cached.stored_run(run_id)
     except UnknownName:
         output = processes.process_output(cached.store(), run_id)
         if "error:" not in output and not processes.has_ended(run_id):
@@ -68,25 +67,25 @@ def _render_loading(run_id: str) -> None:
     st.rerun()
 
 
-def render_banner(row: dict[str, Any]) -> None:
+def render_banner(row: RunView) -> None:
     """Show the run's name or its model and suite as the title, its status, and its note."""
-    if st.session_state.pop("resumed", None) == row["id"]:
+    if st.session_state.pop("resumed", None) == row.id:
         st.toast("Resuming: the model is being loaded.")
     status = components.display_status(row)
-    errors_text = " with errors" if status == "done" and int(row["n_errors"]) else ""
-    model, suite_name = short_model_name(str(row["model"])), str(row["suite_name"])
-    title = str(row["name"]) or f"{shorten(model, 60)} on {shorten(suite_name, 60)}"
+    errors_text = " with errors" if status == "done" and row.n_errors else ""
+    model, suite_name = short_model_name(row.model), row.suite_name
+    title = row.name or f"{shorten(model, 60)} on {shorten(suite_name, 60)}"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.title(escape_markdown(title), width="content")
         st.header(f"{components.STATUS_LABELS.get(status, status)}{errors_text}", width="content")
-    st.caption(escape_markdown(f"{row['model']} on {suite_name}, run {row['id']}"))
-    if row["note"]:
-        st.warning(escape_markdown(str(row["note"])))
+    st.caption(escape_markdown(f"{row.model} on {suite_name}, run {row.id}"))
+    if row.note:
+        st.warning(escape_markdown(row.note))
     if status != "running":
         components.warn_if_partial(row)
 
 
-def render_live_progress(row: dict[str, Any]) -> None:
+def render_live_progress(row: RunView) -> None:
     """Show the run's counters.
 
     While the run may change they are refreshed every second, and the page runs again when it
@@ -94,19 +93,19 @@ def render_live_progress(row: dict[str, Any]) -> None:
     """
     is_followed = run_may_change(row)
     if is_followed:
-        st.session_state["followed"] = row["id"]
+        st.session_state["followed"] = row.id
     with st.container(key="counters"):  # a place of their own, so that no old ones stand below
         st.fragment(_render_progress, run_every=PROGRESS_POLL_S if is_followed else None)(
-            row["id"], run_page_state(row), is_followed
+            row.id, run_page_state(row), is_followed
         )
 
 
-def run_may_change(row: dict[str, Any]) -> bool:
+def run_may_change(row: RunView) -> bool:
     """Return whether a run may change by itself.
 
     It may while it is planned or running, and while its process still makes estimates.
     """
-    run_id, status = row["id"], str(row["status"])
+    run_id, status = row.id, row.status
     if (
         status == "planned"
         or components.current_status(row) == "running"
@@ -119,12 +118,12 @@ def run_may_change(row: dict[str, Any]) -> bool:
     if not components.may_write_estimates(row):
         return False
     is_watched = st.session_state.get("followed") == run_id
-    return is_watched or bool(cached.load_estimates(run_id, int(row["revision"])).empty)
+    return is_watched or bool(cached.load_estimates(run_id, row.revision).empty)
 
 
 def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
     """Show the counters; ``page_state`` is what the rest of the page shows."""
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     if run_page_state(row) != page_state or (is_followed and not run_may_change(row)):
         st.rerun()
     live_run = cached.live_run(run_id)
@@ -182,21 +181,21 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
             components.show_escaped_lines(progress.last_errors)
 
 
-def run_page_state(row: dict[str, Any]) -> str:
+def run_page_state(row: RunView) -> str:
     """Return what the page depends on: the status and, once nothing runs, the revision.
 
     While a run goes on, the page is drawn anew whenever another tenth of it has ended.
     """
     status = components.current_status(row)
     if status == "running":
-        n_tenths = 10 * int(row["n_ended"]) // max(1, components.n_evaluations(row))
+        n_tenths = 10 * row.n_ended // max(1, components.n_evaluations(row))
         return f"{status}, {n_tenths} tenths"
-    return f"{status} {row['revision']}"
+    return f"{status} {row.revision}"
 
 
-def render_run_actions(row: dict[str, Any]) -> None:
+def render_run_actions(row: RunView) -> None:
     """Show the run's actions: stop, resume, retry, clone, and links to its other pages."""
-    status, run_id = components.current_status(row), row["id"]
+    status, run_id = components.current_status(row), row.id
     with st.container(horizontal=True):
         _render_state_action(row, status)
         components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
@@ -214,9 +213,9 @@ def _has_labels(run_id: str, label_number: int) -> bool:
     return has_item_metadata(store, run_id, LABEL_KEYS) or run_id in labelled_runs(store)
 
 
-def _render_state_action(row: dict[str, Any], status: str) -> None:
+def _render_state_action(row: RunView, status: str) -> None:
     """Show what can be done with a run in this state, in a place that is there in each state."""
-    run_id = row["id"]
+    run_id = row.id
     with st.container(horizontal=True, width="content"):
         if status == "running":
             st.button(
@@ -235,15 +234,15 @@ def _render_state_action(row: dict[str, Any], status: str) -> None:
                 **access.role_control("admin"),
             ):
                 _resume_run(run_id, max_cost)
-        elif int(row["n_errors"]) and st.button(
+        elif row.n_errors and st.button(
             "Retry failed", icon=":material/refresh:", **access.role_control("admin")
         ):
             _resume_run(run_id)
 
 
-def _render_cap_input(row: dict[str, Any]) -> float:
+def _render_cap_input(row: RunView) -> float:
     """Ask for the higher budget with which a run that reached its budget resumes."""
-    previous_cap = float(json.loads(row["config"]).get("max_cost") or 0.0)
+    previous_cap = float(json.loads(row.config_json).get("max_cost") or 0.0)
     return st.number_input(
         "New cap, US dollars",
         0.0,
@@ -269,9 +268,9 @@ def _resume_run(run_id: str, max_cost: float | None = None) -> None:
     st.rerun()  # from now on the page polls the run
 
 
-def render_cost(row: dict[str, Any]) -> None:
+def render_cost(row: RunView) -> None:
     """Show expected and actual cost with tokens; nothing where the model is free."""
-    cost_report = run_costs(RunView.from_row(cached.store(), row))
+    cost_report = run_costs(row)
     cost, requests = cost_report["cost"], cost_report["requests"]
     if not cost["spent_usd"] and not cost["estimated_usd"]:
         return
@@ -303,22 +302,21 @@ def render_cost(row: dict[str, Any]) -> None:
     st.caption(escape_markdown(" ".join(notes)))
 
 
-def render_repeat_command(row: dict[str, Any]) -> None:
+def render_repeat_command(row: RunView) -> None:
     """Show the configuration and the command that repeat this run."""
-    text = config_to_yaml(stored_options(row["config"]) | {"output": None})
+    text = config_to_yaml(stored_options(row.config_json) | {"output": None})
     models = [
-        f"{role} {row['model'] if role == 'subject' else ref}"
-        for role, ref in cached.parse_plan(row["plan"]).models.items()
+        f"{role} {row.model if role == 'subject' else ref}" for role, ref in row.plan.models.items()
     ]
     with st.expander("Configuration and command"):
         st.code(text, language=None, wrap_lines=True)
         st.code("cotlab run --config run.yaml", language=None, wrap_lines=True)
         components.download_button("run.yaml", text, "run.yaml")
-        digest, folder = str(row["plan_digest"]), str(row["output"])
+        digest, folder = row.plan_digest, row.output
         st.caption(
             escape_markdown(
                 f"Models of this run: {', '.join(models)}; others above were not"
-                f" asked. Plan {digest[:DIGEST_CHARS]}…, code {row['code_version']}, reports in"
+                f" asked. Plan {digest[:DIGEST_CHARS]}…, code {row.code_version}, reports in"
                 f" …/{Path(folder).name}"
             ),
             help=escape_markdown(f"Plan {digest}, reports in {folder}"),

@@ -26,7 +26,7 @@ from cotlab.analysis.tables.unfaithfulness import (
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.figures import style
 from cotlab.figures.unfaithfulness import judge_by_epoch, threshold_sweep, unfaithful_rates
-from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
+from cotlab.metrics import unfaithfulness as cards_unfaithfulness
 from cotlab.store import write
 from cotlab.store.database import Store
 

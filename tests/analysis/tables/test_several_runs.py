@@ -23,8 +23,8 @@ from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.export import bundle
 from cotlab.export import recipe as wanted
 from cotlab.export.recipe import recipe_from_json, recipe_to_json
-from cotlab.metrics.judge import cards as cards_judge
-from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
+from cotlab.metrics import judge as cards_judge
+from cotlab.metrics import unfaithfulness as cards_unfaithfulness
 from cotlab.store import write
 from cotlab.store.database import Store
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.requests import Response, Token
-from cotlab.metrics.ablation.distance import (
+from cotlab.metrics.ablation import (
     answer_distribution,
     distribution_divergence,
     jaccard_distance,

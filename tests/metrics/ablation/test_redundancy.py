@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cotlab.core.types import Estimate
-from cotlab.metrics.ablation.redundancy import (
+from cotlab.metrics.ablation import (
     above_noise,
     mean_by_item,
     position_table,

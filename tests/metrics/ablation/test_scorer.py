@@ -12,8 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Message, Request, Response, Token
 from cotlab.core.types import ABLATION_MODES, Item, ModelRef, Score, Step
-from cotlab.metrics.ablation.scorer import step_ablation
-from cotlab.metrics.ablation.variants import ChainVariant, make_variant
+from cotlab.metrics.ablation import ChainVariant, make_variant, step_ablation
 from cotlab.metrics.kit import MAX_ANSWER_TOKENS
 from tests.support.replies import finish
 

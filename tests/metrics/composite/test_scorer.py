@@ -17,8 +17,7 @@ from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.metrics.composite.diagnosis import DIAGNOSIS_RULES, diagnose
-from cotlab.metrics.composite.scorer import composite
+from cotlab.metrics.composite import DIAGNOSIS_RULES, composite, diagnose
 from cotlab.metrics.kit import Measurement, undefined_measurement
 from cotlab.run.config import read_config
 from cotlab.run.resolved import NO_SUBJECT, SYMBOLIC_VERIFIER, ResolvedRun

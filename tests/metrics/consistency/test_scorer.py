@@ -15,10 +15,10 @@ from cotlab.core.keys import derive
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.consistency.scorer import consistency
-from cotlab.metrics.consistency.similarity import (
+from cotlab.metrics.consistency import (
     agreement_share,
     cluster_drift,
+    consistency,
     measure_unrelated_similarity,
     pair_spread,
     public_hidden_difference,
@@ -99,7 +99,7 @@ def test_mu_sigma_and_c_of_given_vectors() -> None:
 
 
 def test_the_question_is_asked_as_other_scorers_ask_for_the_models_own_chain() -> None:
-    from cotlab.metrics.ablation.scorer import step_ablation
+    from cotlab.metrics.ablation import step_ablation
 
     _, asked = run(ITEM, params(), replies("One.\nSo the answer is 12.", vectors={}))
     own = next(

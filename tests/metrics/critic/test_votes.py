@@ -10,10 +10,9 @@ import pytest
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.critic.cards import NO_STEP_REASON
-from cotlab.metrics.critic.scorer import critic, rubric
-from cotlab.metrics.critic.votes import CRITIC_ROLE, Vote, majority_verdict
-from cotlab.metrics.verification.scorer import verification
+from cotlab.metrics.critic import critic, rubric
+from cotlab.metrics.verification import verification
+from cotlab.metrics.votes import CRITIC_ROLE, NO_STEP_REASON, Vote, majority_verdict
 from cotlab.text.prompts.critic import (
     first_wrong_step_prompt,
     read_first_wrong_step,

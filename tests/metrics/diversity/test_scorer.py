@@ -13,8 +13,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score
-from cotlab.metrics.diversity.cards import CARDS
-from cotlab.metrics.diversity.scorer import HEADLINES, diversity, find_majority
+from cotlab.metrics.diversity import CARDS, HEADLINES, diversity, find_majority
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 from tests.support.replies import drive, finish

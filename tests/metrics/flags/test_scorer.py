@@ -15,9 +15,10 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.flags.cards import FACTOR_BY_RULE, MIN_SCORE
-from cotlab.metrics.flags.scorer import (
+from cotlab.metrics.flags import (
+    FACTOR_BY_RULE,
     MIN_DISTANCES,
+    MIN_SCORE,
     NO_EMBEDDER_REASON,
     cosine_distance,
     fit_jump_threshold,

@@ -14,7 +14,7 @@ import pytest
 from cotlab.core.program import Params
 from cotlab.core.requests import Embed, Response
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.metrics.flags.scorer import cosine_distance, fit_jump_threshold, flags
+from cotlab.metrics.flags import cosine_distance, fit_jump_threshold, flags
 from cotlab.metrics.kit import reply_vector
 from cotlab.providers.local.embedder import open_embedder
 from cotlab.text.red_flags import RULES, find_flags

@@ -16,14 +16,17 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Estimate, Item, ModelRef, Score
-from cotlab.metrics.judge.scorer import NO_JUDGE_REASON, NO_PAIR_REASON, judge, judge_role
-from cotlab.metrics.judge.statistics import (
+from cotlab.metrics.judge import (
+    NO_JUDGE_REASON,
+    NO_PAIR_REASON,
+    judge,
     judge_agreement,
     judge_kappa,
     judge_length_p,
     judge_length_rho,
     judge_mean,
     judge_mean_equal_length,
+    judge_role,
     judge_same_side,
 )
 from tests.support.replies import finish

@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response, Usage
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.unfaithfulness.scorer import CLASSIFIERS, cut_lengths, unfaithfulness
+from cotlab.metrics.unfaithfulness import CLASSIFIERS, cut_lengths, unfaithfulness
 from tests.support.replies import drive
 
 OPTIONS = unfaithfulness.options

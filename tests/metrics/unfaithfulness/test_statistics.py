@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from cotlab.api import run_suite
 from cotlab.core.types import Estimate
-from cotlab.metrics.unfaithfulness.scorer import unfaithfulness
-from cotlab.metrics.unfaithfulness.statistics import (
+from cotlab.metrics.unfaithfulness import (
     classifier_kappa,
     classifier_mcnemar,
     compare_classifiers,
     item_scores,
     unfaithful_rate,
+    unfaithfulness,
 )
 from cotlab.suites.wordproblems import make_suite
 

@@ -9,7 +9,7 @@ import pytest
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Response
 from cotlab.core.types import ModelRef
-from cotlab.metrics.verification.scorer import verification
+from cotlab.metrics.verification import verification
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 from tests.support.replies import finish

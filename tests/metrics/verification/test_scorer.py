@@ -14,14 +14,15 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.verification.links import (
+from cotlab.metrics.verification import (
     LINKS,
     KnownNumbers,
     collect_statements,
     compute_link,
+    first_mistake,
     longest_weak_run,
+    verification,
 )
-from cotlab.metrics.verification.scorer import first_mistake, verification
 from cotlab.text.arithmetic.readings import StepReading, read_steps
 from tests.support.replies import drive_rounds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cotlab.core.types import Item, Score, Step, Suite
-from cotlab.metrics.unfaithfulness.scorer import unfaithfulness
+from cotlab.metrics.unfaithfulness import unfaithfulness
 from cotlab.run.summary import mean_estimates
 from cotlab.store import read, write
 from cotlab.store.database import Store

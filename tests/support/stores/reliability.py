@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cotlab.core.requests import Complete, Embed, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT
+from cotlab.metrics.composite import SCORER_BY_COMPONENT
 from cotlab.run.summary import mean_estimates
 from cotlab.store import read, write
 from cotlab.store.database import Store

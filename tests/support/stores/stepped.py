@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cotlab.core.types import Item, Score, Step, Suite
-from cotlab.metrics.verification.cards import FIRST_MISTAKE
+from cotlab.metrics.verification import FIRST_MISTAKE
 from cotlab.store.database import Store
 from cotlab.store.write import EndedItem
 from tests.support.stores import add_run

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotlab.metrics.verification.links import undecided_statements
+from cotlab.metrics.verification import undecided_statements
 from cotlab.providers.symbolic_worker import check_statements
 from cotlab.text.arithmetic.readings import read_steps
 

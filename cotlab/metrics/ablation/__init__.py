@@ -1,1 +1,0 @@
-"""Step ablation: which steps of a chain the answer depends on."""

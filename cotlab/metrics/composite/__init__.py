@@ -1,1 +1,0 @@
-"""The composite reliability score."""

@@ -1,1 +1,0 @@
-"""Consistency of chains across paraphrases of a question."""

@@ -1,1 +1,0 @@
-"""A model as critic of one chain."""

@@ -1,1 +1,0 @@
-"""Diversity of approaches to a question."""

@@ -1,1 +1,0 @@
-"""Red flags in the structure of a chain."""

@@ -1,1 +1,0 @@
-"""A model as judge of pairs of responses."""

@@ -1,1 +1,0 @@
-"""Classifiers of unfaithful responses."""
