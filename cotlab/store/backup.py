@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -21,19 +20,17 @@ from pathlib import Path
 
 from cotlab.core.errors import StoreBusy, StoreError, UnknownName
 from cotlab.store.attached import DATABASE
-from cotlab.store.database import Store, remove_leftovers
+from cotlab.store.database import BACKUPS, Store, remove_leftovers
 from cotlab.store.live import LiveRunStore
 from cotlab.store.log import LOG, open_log
 from cotlab.store.log_connection import LogConnection
 from cotlab.store.read import get_store_totals
 
-MANIFEST, BACKUPS = "backup.json", "backups"
-"""File of a backup with the digests of the others, and the folder of a store for its backups."""
+MANIFEST = "backup.json"
+"""File of a backup with the digests of the others."""
 _FOLDERS = ("reports", "suites", "processes", "validation")
 _FILES = ("guidelines.txt",)
 """What of a store's folder is backed up and replaced beside its databases; other files stay."""
-_TIME_NAME = r"(?:replaced-)?\d{8}-\d{6}-\d{3}"
-"""Names that backups get by default: 20261122-201500-123."""
 _SIDE_FILES = tuple(
     f"{name}{ending}" for name in (LOG, DATABASE) for ending in ("-wal", "-shm", "-journal", ".wal")
 )
@@ -181,7 +178,7 @@ def _new_folder(folder: Path, *, is_kept: bool = True) -> Iterator[Path]:
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder.parent, rf"{_TIME_NAME}|{re.escape(folder.name)}")
+        remove_leftovers(folder.parent, folder.name)
         _remove(temporary)
         temporary.mkdir()
         yield temporary

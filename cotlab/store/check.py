@@ -17,15 +17,15 @@ import duckdb
 from cotlab.core.errors import StoreError
 from cotlab.store.attached import DATABASE, Attached, is_damage
 from cotlab.store.database import Store, copied_state, fill_copy, log_state
-from cotlab.store.log import LOG, is_intact, open_log
+from cotlab.store.log import LOG, count_intact, is_intact, open_log
 from cotlab.store.log_connection import LogConnection
 from cotlab.store.tables import SCHEMAS, STORED_TABLES, unpack_sheet
 
-_KEYS_AT_ONCE = 10_000
 _KEYS_SQL = """
-    SELECT run, list(DISTINCT key) FROM (
-        SELECT run, unnest(evidence) AS key FROM scores
-        WHERE status = 'ok' AND ($run IS NULL OR run = $run)
+    SELECT run, coalesce(any_value(n_replies), 0), list(DISTINCT key) FROM (
+        SELECT s.run, r.n_replies, unnest(s.evidence) AS key
+        FROM scores s LEFT JOIN run_replies r ON r.run = s.run
+        WHERE $run IS NULL OR s.run = $run
     ) GROUP BY run ORDER BY run
     """
 
@@ -36,44 +36,37 @@ class RunReplies(NamedTuple):
     run: str
     """Id of the run."""
     n_replies: int
-    """Replies that its scores rest on."""
-    n_missing: int
-    """Those of them that are not in the log, or were changed there."""
+    """Replies that they rested on when the run ended; 0 of one that never did."""
+    n_intact: int
+    """Replies that are in the log, as they were stored."""
+
+
+def count_replies(store: Store, run: str | None = None) -> list[RunReplies]:
+    """Return on how many replies each run rests, or one of them."""
+    rows = store.query_rows(_KEYS_SQL, {"run": run})
+    with closing(open_log(store.log_path)) as log:
+        return [
+            RunReplies(name, n_replies, count_intact(log, keys)) for name, n_replies, keys in rows
+        ]
+
+
+def record_replies(store: Store, run: str) -> None:
+    """Store on how many replies a run rests that ended."""
+    n_replies = sum(replies.n_intact for replies in count_replies(store, run))
+    with store.writing() as connection:
+        connection.record("DELETE FROM run_replies WHERE run = ?", [run])
+        connection.record("INSERT INTO run_replies VALUES (?, ?)", [run, n_replies])
 
 
 def missing_reply_lines(store: Store, run: str | None = None) -> list[str]:
     """Return a sentence for each run, or for one, that rests on more replies than there are."""
     return [
         f"Run {replies.run} rests on {replies.n_replies:,} replies, of which"
-        f" {replies.n_missing:,} are missing or changed in {LOG}: put a backup in its place (cotlab"
-        " restore)."
+        f" {replies.n_replies - replies.n_intact:,} are missing or changed in {LOG}: put a backup"
+        " in its place (cotlab restore)."
         for replies in count_replies(store, run)
-        if replies.n_missing
+        if replies.n_replies > replies.n_intact
     ]
-
-
-def count_replies(store: Store, run: str | None = None) -> list[RunReplies]:
-    """Return on how many replies each run rests, or one of them, and how many are missing."""
-    keys_by_run = store.query_rows(_KEYS_SQL, {"run": run})
-    with closing(open_log(store.log_path)) as log:
-        return [
-            RunReplies(name, len(keys), len(keys) - _count_intact(log, keys))
-            for name, keys in keys_by_run
-        ]
-
-
-def _count_intact(log: LogConnection, keys: list[str]) -> int:
-    n_intact = 0
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        part = keys[start : start + _KEYS_AT_ONCE]
-        places = ", ".join("?" * len(part))
-        n_intact += sum(
-            is_intact(*row)
-            for row in log.execute(
-                f"SELECT key, response, digest FROM replies WHERE key IN ({places})", part
-            )
-        )
-    return n_intact
 
 
 def find_faults(store: Store) -> list[str]:
@@ -86,28 +79,23 @@ def find_faults(store: Store) -> list[str]:
     """
     faults: list[str] = []
     with closing(open_log(store.log_path)) as log:
-        faults += (f"{LOG}: {fault}" for fault in _damaged_pages(log))
-        faults += (f"{LOG}: the reply {key} was changed or is damaged" for key in _bad_replies(log))
-        faults += (f"{LOG}: the scores of {sheet} are damaged" for sheet in _bad_sheets(log))
-        for table in STORED_TABLES:
+        for find in (_damaged_pages, _bad_replies, _bad_sheets, _unreadable_tables):
             try:
-                log.execute(f"SELECT * FROM {table}").fetchall()
+                faults += (f"{LOG}: {fault}" for fault in find(log))
             except StoreError as error:
-                faults.append(f"{LOG}: rows of {table} cannot be read: {error}")
-        if not faults:
-            faults += _compare_copy(store, log)
-    if not faults:
-        faults += missing_reply_lines(store)
-    return faults
+                faults.append(str(error))
+        copy_faults = [] if faults else list(_compare_copy(store, log))
+    return [*faults, *copy_faults, *([] if copy_faults else missing_reply_lines(store))]
 
 
-def _damaged_pages(log: LogConnection) -> list[str]:
-    rows = log.execute("PRAGMA integrity_check(20)").fetchall()
-    return [str(text) for (text,) in rows if text != "ok"]
+def _damaged_pages(log: LogConnection) -> Iterator[str]:
+    for (text,) in log.execute("PRAGMA integrity_check(20)").fetchall():
+        if text != "ok":
+            yield str(text)
 
 
 def _bad_replies(log: LogConnection) -> Iterator[str]:
-    """Return the keys of the replies that were changed or cannot be read.
+    """Name the replies that were changed or cannot be read.
 
     The keys are those of the index, which lies on pages of its own.
     """
@@ -119,18 +107,27 @@ def _bad_replies(log: LogConnection) -> Iterator[str]:
         except StoreError:
             row = None
         if row is None or not is_intact(*row):
-            yield key
+            yield f"the reply {key} was changed or is damaged"
 
 
 def _bad_sheets(log: LogConnection) -> Iterator[str]:
-    """Return which scores of which items are damaged."""
+    """Name the scores of items that are damaged."""
     keys = log.execute("SELECT run, scorer, item FROM ended INDEXED BY sqlite_autoindex_ended_1")
     sql = "SELECT sheet FROM ended WHERE run = ? AND scorer = ? AND item = ?"
     for run, scorer, item in keys:
         try:
             unpack_sheet(log.execute(sql, (run, scorer, item)).fetchone()[0])
         except (StoreError, ValueError, TypeError):
-            yield f"item {item} by {scorer} in run {run}"
+            yield f"the scores by {scorer} of item {item} in run {run} are damaged"
+
+
+def _unreadable_tables(log: LogConnection) -> Iterator[str]:
+    for table in STORED_TABLES:
+        try:
+            for _ in log.execute(f"SELECT * FROM {table}"):
+                pass
+        except StoreError as error:
+            yield f"rows of {table} cannot be read: {error}"
 
 
 def _compare_copy(store: Store, log: LogConnection) -> Iterator[str]:

@@ -49,6 +49,12 @@ _OPEN_WRITERS: dict[str, Writer] = {}
 """Transactions that are open now."""
 _COMPARED_FILES: dict[str, FileState] = {}
 """State of each file that was last found to show what ``log.sqlite`` holds."""
+_CLEANED_STORES: set[str] = set()
+"""Stores from which this process removed what killed ones had left."""
+BACKUPS = "backups"
+"""Folder of a store for its backups."""
+_LEFTOVERS = r"cotlab\.duckdb|restoring|(?:replaced-)?\d{8}-\d{6}-\d{3}"
+"""Names of files and folders that are being made; backups are 20261122-201500-123."""
 _VERSION_OFFSET = 52
 """Offset of the version of DuckDB that made the file, in its header: v2.0.0, padded with zeros."""
 _MOST_COPIES = 3
@@ -127,13 +133,13 @@ class Writer:
             If another process wrote to the store meanwhile, as one may whose copy was made again.
         """
         if self._recorded:
+            self._connection.execute("UPDATE copied SET change = change + 1")
             with transaction(log, f"{log.path}: the store"):
                 for statement, rows in self._recorded:
                     log.executemany(statement, rows)
                 change_sql = "UPDATE store SET change = change + 1 WHERE id = ? AND change = ?"
                 if log.execute(change_sql, self._state).rowcount != 1:
                     raise StoreBusy(0.0, "another process that wrote to it meanwhile: try again")
-            self._connection.execute("UPDATE copied SET change = change + 1")
         try:
             self._connection.commit()
         except duckdb.Error as error:  # a full disk is reported as an error of the transaction
@@ -241,6 +247,10 @@ class Store:
                 raise StoreError(
                     f"{self.folder}: the store's folder cannot be made: {error.strerror}"
                 ) from error
+            if str(self.path) not in _CLEANED_STORES:
+                for folder in (self.folder, self.folder / BACKUPS):
+                    remove_leftovers(folder)
+                _CLEANED_STORES.add(str(self.path))
             with closing(open_log(self.log_path)) as log:
                 attached, state = self._attach_to_write(log)
                 with self._opened(attached), self._mapped_write_errors():
@@ -403,7 +413,7 @@ class Store:
         return (
             f"it was written by DuckDB {writer_version.removeprefix('v') or 'of a newer version'},"
             f" which the installed DuckDB {duckdb.__version__} cannot read: pip install --upgrade"
-            " duckdb, or choose another store with COTLAB_STORE"
+            " duckdb, or make it again with: cotlab doctor --rebuild"
         )
 
     def _make_copy(self, log: LogConnection, *, keeps_old: bool = False) -> None:
@@ -412,7 +422,6 @@ class Store:
         What stood in its place is a copy as well, and goes; what is none is kept with ``.replaced``
         behind its name.
         """
-        remove_leftovers(self.folder, re.escape(DATABASE))
         temporary_path = self.folder / f".{DATABASE}.{os.getpid()}"
         wal_path = Path(f"{self.path}.wal")
         try:
@@ -443,10 +452,10 @@ def log_state(log: LogConnection) -> StoreState:
     return StoreState(*row)
 
 
-def remove_leftovers(folder: Path, name: str) -> None:
-    """Remove what killed processes left in a folder: ``.NAME.PID``, of names of a pattern."""
-    for path in folder.iterdir():
-        match = re.fullmatch(rf"\.(?:{name})\.(\d+)(?:\.wal|\.tmp)?", path.name)
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove what killed processes left in a folder: ``.NAME.PID`` of a copy or a backup."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = re.fullmatch(rf"\.(?:{_LEFTOVERS}|{re.escape(name)})\.(\d+)(\.wal)?", path.name)
         if match and not is_process_alive(int(match[1])):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.store.attached import DATABASE, OLD_FILES, Attached
-from cotlab.store.log import LOG, open_log, transaction
+from cotlab.store.log import LOG, count_intact, open_log, transaction
 from cotlab.store.log_connection import LOG_TIMEOUT_S, LogConnection
 from cotlab.store.tables import (
     COPY_SCHEMA,
@@ -62,14 +62,14 @@ def import_older_store(log: LogConnection) -> None:
 
 
 def recover_tables(log: LogConnection) -> bool:
-    """Bring the tables of a copy into an empty log, as far as there is a copy; return whether."""
+    """Bring the tables of another store's copy into an empty log; return whether there is one."""
     path = log.path.with_name(DATABASE)
-    with suppress(duckdb.Error):
-        if path.exists():
-            with (
-                closing(Attached(path, read_only=True)) as attached,
-                transaction(log, f"{log.path}: the store"),
-            ):
+    if not path.exists():
+        return False
+    with suppress(duckdb.Error), closing(Attached(path, read_only=True)) as attached:
+        [(store,)] = attached.connection.execute("SELECT store FROM copied").fetchall()
+        if store != log.execute("SELECT id FROM store").fetchone()[0]:
+            with transaction(log, f"{log.path}: the store"):
                 import_tables(log, attached.connection)
             return True
     return False
@@ -137,10 +137,15 @@ def import_tables(log: sqlite3.Connection, source: duckdb.DuckDBPyConnection) ->
             for row in _rows(source, f"SELECT {', '.join(names)} FROM ended WHERE run = ?", run)
         }
         # scores of an item that never ended count as those of an error: they are scored again
+        evidence: set[str] = set()
         for key, scores in _scores_by_item(source, run):
+            evidence.update(*(row[-1] or () for row in scores))
             row = ended.pop(key, (run, *key, 0, "", 1, 0, None))
             log.execute(insert_sql, (*row, pack_sheet(scores)))
         log.executemany(insert_sql, [(*row, pack_sheet(())) for row in ended.values()])
+        if "run_replies" not in columns_by_table:
+            n_replies = count_intact(log, list(evidence))
+            log.execute("INSERT INTO run_replies VALUES (?, ?)", (run, n_replies))
     log.execute("UPDATE store SET change = change + 1")
 
 

@@ -29,6 +29,7 @@ _STORED_DELETIONS = (
     "DELETE FROM server_checks WHERE run = ?",
     "DELETE FROM queue_items WHERE run = ?",
     "DELETE FROM run_names WHERE run = ?",
+    "DELETE FROM run_replies WHERE run = ?",
     "DELETE FROM runs WHERE id = ?",
 )
 """What goes with a run. Labels, decisions and the audit are only ever added, and stay."""

@@ -29,6 +29,7 @@ _DECLARED = {
         " spent_micro BIGINT, saved_micro BIGINT, note VARCHAR, estimate VARCHAR"
     ),
     "run_names": "run VARCHAR, name VARCHAR, note VARCHAR, archived_at TIMESTAMPTZ",
+    "run_replies": "run VARCHAR, n_replies BIGINT",
     "constants": "run VARCHAR, scorer VARCHAR, params_digest VARCHAR, value VARCHAR",
     "ended": (
         "run VARCHAR, scorer VARCHAR, item VARCHAR, version INTEGER, params_digest VARCHAR,"

@@ -102,14 +102,14 @@ def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
 
 
 CHOSEN = {
-    "log.py": {"name", "len(SCHEMA_STEPS)"},
+    "log.py": {"name", "len(SCHEMA_STEPS)", "places"},
     "responses.py": {"name", "', '.join(COUNT_COLUMNS)"},
     "write.py": {"table", "item_column"},
     "labels.py": {"', '.join(LABEL_COLUMNS)", "'labels' if history else 'current_labels'"},
     "pending.py": {"_QUEUE_STATE_SQL"},
     "server_checks.py": {"_SELECT_CHECKS"},
     "backup.py": {"name"},
-    "check.py": {"places", "table", "names"},
+    "check.py": {"table", "names"},
     "older.py": {
         "table",
         "selected",
