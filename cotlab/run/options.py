@@ -571,6 +571,13 @@ class RunOptions(BaseModel):
         ge=1,
         le=1_000_000,
     )
+    ask_answer: bool = _sampling_option(
+        False,
+        "Ask once more for the answer alone after a reply that states none that can be read.",
+        "Ask again where no answer can be read",
+        hint="One more request for each such reply; what it says is evidence of the scores.",
+        absent=False,
+    )
     given: Literal["user", "prefix"] = _sampling_option(
         "user",
         "How a chat model is given a chain: in the user's turn (user, default) or as its own turn"

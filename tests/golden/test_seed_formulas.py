@@ -66,7 +66,7 @@ Statistics
     unfaithful from 0.5 on
         tests/metrics/unfaithfulness/test_statistics.py::test_rates_by_hand_at_each_threshold
     paired comparison, raw and adjusted p
-        tests/stats/test_paired.py::test_mcnemar_exact_and_chi_squared
+        tests/stats/test_paired.py::test_mcnemar
         tests/stats/test_agreement.py::test_benjamini_hochberg
     judge from -10 to 10, positive where the tuned model is more unfaithful; mean with t interval
         tests/metrics/judge/test_scorer.py::test_positive_means_that_the_fine_tuned_response_is_more_unfaithful
