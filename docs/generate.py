@@ -139,9 +139,9 @@ def store_page() -> str:
         NOTE,
         "# Store\n",
         (
-            "One DuckDB file, `cotlab.duckdb`, opened for milliseconds at a time, and one SQLite"
-            " file, `log.sqlite`, with every request's reply and the state of runs that are going."
-            " A number that does not exist is NULL.\n"
+            "`log.sqlite` is the store: these tables, every request's reply, and the state of runs"
+            " that are going. `cotlab.duckdb` is a copy of the tables that is queried; it is made"
+            " again where it is missing or behind. A number that does not exist is NULL.\n"
         ),
     ]
     for table, names in columns.items():

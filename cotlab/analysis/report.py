@@ -29,6 +29,7 @@ from cotlab.run.server_check import check_records, count_check_requests
 from cotlab.run.summary import overshoot_record
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
+from cotlab.store.check import missing_reply_lines
 from cotlab.store.database import Store
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRunStore
@@ -128,6 +129,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
         if "self_test" in values
     }
     report["server_checks"] = check_records(store, run_id, plan)
+    report["missing_replies"] = missing_reply_lines(store, run_id)
     report["cut_replies"] = stored_cut_replies(view)
     report["restated_steps"] = stored_restated_steps(view)
     report["estimates"] = [

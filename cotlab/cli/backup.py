@@ -28,22 +28,17 @@ def restore_command(
     backup: Annotated[
         Optional[str],
         typer.Argument(
-            help="A backup's folder or its name under the store's backups (default: list them, or"
-            " finish a restore that was interrupted)."
+            help="A backup's folder or its name under the store's backups (default: list them)."
         ),
     ] = None,
 ) -> None:
     """Check a backup and put it in the store's place; what the store held is kept as a backup."""
-    from cotlab.store.backup import find_backup, finish_restore, list_backups, restore
+    from cotlab.store.backup import find_backup, list_backups, restore
     from cotlab.store.database import Store
 
     store = Store()
-    if finish_restore(store):
-        print("A restore that was interrupted is finished now.")
-    elif backup is None:
-        for name in list_backups(store):
-            print(name)
     if backup is None:
+        print("\n".join(list_backups(store)))
         return
     restored = restore(store, find_backup(store, backup))
     print(f"Restored {store.folder}: {totals_text(restored.totals)}.")
@@ -51,30 +46,52 @@ def restore_command(
         print(f"What it held before: {restored.replaced}")
 
 
-def check_store(*, is_salvaged: bool) -> None:
-    """Print what of the store cannot be read, and keep the rest where that is asked for."""
+def check_store() -> None:
+    """Print what of the store is damaged or missing."""
+    from cotlab.store.check import find_faults
     from cotlab.store.database import Store
-    from cotlab.store.salvage import find_damage, salvage
 
     store = Store()
-    damages = find_damage(store)
-    for damage in damages:
-        print(f"damaged  {damage}")
-    if not damages:
-        print(f"ok       {store.folder}: every row can be read")
-    elif not is_salvaged:
+    faults = find_faults(store)
+    for fault in faults:
+        print(f"damaged  {fault}")
+    if faults:
         print(
-            "Put a backup in its place: cotlab restore BACKUP. Or keep what can be read: cotlab"
-            " doctor --store --salvage"
+            "Damaged rows of cotlab.duckdb are made again by: cotlab doctor --rebuild. For those of"
+            " log.sqlite, put a backup in its place: cotlab restore BACKUP"
         )
         raise typer.Exit(3)
-    else:
-        salvaged = salvage(store)
-        for damage in salvaged.damages:
-            print(f"lost     {damage}")
-        for run in salvaged.runs:
-            print(f"Items of {run} lost scores; score them again: cotlab run --resume {run}")
-        print(f"The rest is in {store.folder}, the damaged files are in {salvaged.replaced}")
+    print(f"ok       {store.folder}: every row is as it was written")
+
+
+def rebuild_store() -> None:
+    """Make the DuckDB file again, and print what the store holds then."""
+    from cotlab.store.backup import count_rows
+    from cotlab.store.database import Store
+
+    store = Store()
+    is_recovered = store.rebuild()
+    print(f"Made {store.path} again: {totals_text(count_rows(store))}.")
+    if is_recovered:
+        print(
+            "log.sqlite was lost: its runs, labels and scores are those of cotlab.duckdb, its"
+            " replies are gone. With a backup, restore that: cotlab restore BACKUP"
+        )
+        raise typer.Exit(3)
+
+
+def use_old_store() -> None:
+    """Put the files of before the migration back."""
+    from cotlab.store.database import Store
+    from cotlab.store.older import use_old_files
+
+    store = Store()
+    new_folder = use_old_files(store.folder)
+    print(
+        f"{store.folder} holds the files of before the migration; those of after it are in"
+        f" {new_folder}. Open them with the version of cotlab that wrote them: this one brings them"
+        " forward again."
+    )
 
 
 def totals_text(totals: Mapping[str, int]) -> str:

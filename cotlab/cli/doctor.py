@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from cotlab.cli import options
-from cotlab.cli.backup import check_store
+from cotlab.cli.backup import check_store, rebuild_store, use_old_store
 from cotlab.core.errors import ConfigError
 from cotlab.core.installation import DISTRIBUTION, install_command, other_owners
 
@@ -53,20 +53,23 @@ def doctor_command(
     store: Annotated[
         bool, typer.Option("--store", help="Only check the store: read every row of it.")
     ] = False,
-    salvage: Annotated[
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Only make cotlab.duckdb again, which asks no model."),
+    ] = False,
+    use_old: Annotated[
         bool,
         typer.Option(
-            "--salvage",
-            help="With --store: put what can be read in new files, and keep the damaged ones.",
+            "--use-old", help="Only put back the files that an older version of cotlab wrote."
         ),
     ] = False,
 ) -> None:
     """List what is installed and what is missing, or test a vendor, a server or the store."""
-    if salvage and not store:
-        raise ConfigError("--salvage goes with --store.")
-    if store:
-        check_store(is_salvaged=salvage)
-        return
+    actions = ((use_old, use_old_store), (rebuild, rebuild_store), (store, check_store))
+    for is_chosen, act in actions:
+        if is_chosen:
+            act()
+            return
     if connect is not None:
         options.allow_key_hosts(send_key_to)
         provider, _, model = connect.partition("/")

@@ -36,16 +36,18 @@ def report_command(
     from cotlab.analysis.report_text import write_report_texts
     from cotlab.analysis.view import RunView
     from cotlab.export.tabular import REPORT_FORMATS, write_scores_csv, write_scores_parquet
+    from cotlab.store.check import missing_reply_lines
     from cotlab.store.database import Store
 
     if format not in REPORT_FORMATS:
         raise UnknownName("format", format, REPORT_FORMATS)
     store = Store()
+    missing_lines = missing_reply_lines(store, RunView.read(store, run).id)
     if html is not None or pdf is not None:
         _write_pages(store, run, html, pdf)
-        if output is None and format == "md":
-            return
-    if format == "parquet":
+    if (html is not None or pdf is not None) and output is None and format == "md":
+        pass
+    elif format == "parquet":
         if output is None:
             raise ConfigError("parquet is not text: give --output FILE.parquet")
         run_id = RunView.read(store, run).id
@@ -60,6 +62,9 @@ def report_command(
         with _output_file(output) as file:
             texts = {"markdown_file" if format == "md" else "json_file": file}
             write_report_texts(summary, view, **texts)
+    if missing_lines:
+        print(*(f"error: {line}" for line in missing_lines), sep="\n", file=sys.stderr)
+        raise typer.Exit(3)
 
 
 def _write_pages(store: Store, run: str, html: Path | None, pdf: Path | None) -> None:

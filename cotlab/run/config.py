@@ -26,6 +26,7 @@ from cotlab.run.options import (
     role_class,
     role_options,
 )
+from cotlab.run.yaml_file import read_yaml
 
 DEMO_MODELS = ("bypass-b", "r100")
 """Models of the demonstration: one ignores its chain, one follows it; the last is shown first."""
@@ -299,8 +300,8 @@ _YAML_LINE_BREAKS = set("\x85\u2028\u2029")
 def _yaml_options(file: Path) -> dict[str, Any]:
     """Return the options that a YAML file sets; ConfigError where it is not a mapping of them."""
     try:
-        data = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        data = read_yaml(file)
+    except (ValueError, OSError) as error:
         raise ConfigError(
             f"{file}: not a YAML file: {' '.join(str(error).split())[:200]}"
         ) from error

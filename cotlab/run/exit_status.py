@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
+from cotlab.providers.keys import SEND_KEY_TO_VARIABLE
 from cotlab.run.config import RunConfig
 from cotlab.run.runner import Outcome
 
@@ -17,6 +19,12 @@ EXIT_NOTHING_MEASURED = 7
 """Nothing was measured of the model; 6 is an exit code of ``cotlab decide``."""
 
 
+def _resume_command(run_id: str) -> str:
+    """Return the command that goes on with a run, with the hosts that may get a key."""
+    hosts = filter(None, os.environ.get(SEND_KEY_TO_VARIABLE, "").split(","))
+    return " ".join(["cotlab run --resume", run_id, *(f"--send-key-to {host}" for host in hosts)])
+
+
 def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
     """Return the exit code of a run that ended and its message; 0 only where nothing is open."""
     if outcome.status == "budget":
@@ -25,7 +33,7 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
         message = (outcome.note or outcome.status).rstrip(".")
         return (
             EXIT_UNFINISHED,
-            f"{message}. What was done is kept; go on with: cotlab run --resume {report['run_id']}",
+            f"{message}. What was done is kept; go on with: {_resume_command(report['run_id'])}",
         )
     n_failed_items, n_items = report["items_with_errors"], report["items_total"]
     last_errors = outcome.progress.last_errors

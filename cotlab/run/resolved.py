@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cotlab.core.errors import ConfigError, UnknownName
@@ -49,6 +48,7 @@ from cotlab.run.transport.budget import (
     read_prices,
 )
 from cotlab.run.transport.limits import Limits
+from cotlab.run.yaml_file import read_yaml
 from cotlab.suites.jsonl import ChainSource, SuiteChains
 from cotlab.text.steps import SPLITTER_VERSION
 
@@ -666,8 +666,8 @@ def _address(ref: ModelRef) -> tuple[str, str, str | None]:
 def _read_table(file: Path, option: str) -> dict[str, dict[str, Any]]:
     """Return numbers by category of a YAML file; ConfigError where they are no mappings."""
     try:
-        weights_by_category = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        weights_by_category = read_yaml(file)
+    except (ValueError, OSError) as error:
         raise ConfigError(f"--set {option}={file}: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(weights_by_category, dict) or not all(
         isinstance(part_weights, dict) for part_weights in weights_by_category.values()

@@ -23,6 +23,7 @@ from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import Dispatcher, drive
 from cotlab.store import read, write
+from cotlab.store.check import record_replies
 from cotlab.store.database import Store
 from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.pending import withdraw_outdated_labels
@@ -159,6 +160,7 @@ class Run:
                 saved_micro=dispatcher.job.saved_micro,
             )
             write.set_status(connection, self.id, outcome.status, outcome.note)
+        record_replies(self.store, self.id)
         progress.status, progress.spent_micro, progress.reserved_micro = (
             outcome.status,
             sum(spend),

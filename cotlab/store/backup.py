@@ -1,7 +1,8 @@
 """Backups of a store: ``back_up`` copies all of it, ``restore`` puts one in its place.
 
 A backup is a folder with the files of a store and ``backup.json``, which holds their digests. It is
-complete once it has its name: a process that is killed leaves a folder that starts with a dot.
+complete once it has its name: a process that is killed leaves a folder that starts with a dot,
+which the next one removes. The DuckDB file is no part of it: it is made again.
 """
 
 from __future__ import annotations
@@ -11,31 +12,28 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cotlab.core.errors import StoreError, UnknownName
-from cotlab.store.database import Store, quoted_name
-from cotlab.store.log import open_log
+from cotlab.core.errors import StoreBusy, StoreError, UnknownName
+from cotlab.store.attached import DATABASE
+from cotlab.store.database import BACKUPS, Store, remove_leftovers
+from cotlab.store.live import LiveRunStore
+from cotlab.store.log import LOG, open_log
 from cotlab.store.log_connection import LogConnection
-from cotlab.store.swap import (
-    BACKUPS,
-    DATABASE,
-    LOG,
-    RESTORING,
-    SIDE_FILES,
-    STORE_ENTRIES,
-    finish_swap,
-    swap_in,
-    take_locks,
-)
+from cotlab.store.read import get_store_totals
 
 MANIFEST = "backup.json"
 """File of a backup with the digests of the others."""
-COUNTED_TABLES = ("runs", "scores", "labels", "replies")
-"""Tables whose rows are counted in a backup."""
+_FOLDERS = ("reports", "suites", "processes", "validation")
+_FILES = ("guidelines.txt",)
+"""What of a store's folder is backed up and replaced beside its databases; other files stay."""
+_SIDE_FILES = tuple(
+    f"{name}{ending}" for name in (LOG, DATABASE) for ending in ("-wal", "-shm", "-journal", ".wal")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Backup:
     folder: Path
     """Where it is."""
     totals: dict[str, int]
-    """Rows of ``COUNTED_TABLES``."""
+    """Rows of some tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,61 +51,48 @@ class Restored:
     """A store after a restore."""
 
     totals: dict[str, int]
-    """Rows of ``COUNTED_TABLES`` that it holds now."""
+    """Rows of some tables that it holds now."""
     replaced: Path | None
-    """Where what it held before was moved, itself a backup; None where it was empty."""
+    """Where what it held before was copied, itself a backup; None where it was empty."""
 
 
-def back_up(store: Store, folder: Path | None = None) -> Backup:
-    """Copy a store (databases, suites, reports) into a new folder, by default under ``backups``.
+def back_up(store: Store, folder: Path | None = None, *, name: str = "") -> Backup:
+    """Copy a store (database, suites, reports) into a new folder, by default under ``backups``.
 
-    Runs may go on meanwhile; writers of the database wait while it is copied.
+    Runs may go on meanwhile.
 
     Raises
     ------
     StoreError
         If the store is damaged, or the backup cannot be written.
     """
-    time = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
+    time = f"{name}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
     folder = (folder or store.folder / BACKUPS / time).resolve()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StoreError(f"{folder}: exists already: name a new folder for the backup")
     if folder.is_relative_to(store.folder) and folder.parent != store.folder / BACKUPS:
         raise StoreError(f"{folder}: is in the store: name a folder outside of it")
-    if not _list_files(store.folder):
+    if not _list_files(store.folder) and not store.log_path.exists() and not store.path.exists():
         raise StoreError(f"{store.folder}: holds nothing that could be backed up")
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
-    try:
-        temporary.mkdir(parents=True)
-        # What an earlier copy refers to is in a later one: reports and suites are made from the
-        # database, and its scores from replies of the log.
+    totals = count_rows(store)
+    with _new_folder(folder) as new:
+        # what an earlier copy refers to is in a later one: reports are made from the database
         for path in _list_files(store.folder):
-            copy = temporary / path.relative_to(store.folder)
+            copy = new / path.relative_to(store.folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            if path.name not in (DATABASE, LOG, *SIDE_FILES):
-                with suppress(FileNotFoundError):  # replaced at this moment
-                    shutil.copy2(path, copy)
-        for folder_of_files in (store.folder, store.folder / "validation"):
-            target = temporary / folder_of_files.relative_to(store.folder)
-            if (folder_of_files / DATABASE).exists():
-                _copy_database(Store(folder_of_files), target)
-            if (folder_of_files / LOG).exists():
-                _copy_log(folder_of_files / LOG, target / LOG)
-        totals = check_files(temporary)
-        manifest = {
-            "totals": totals,
-            "files": {
-                path.relative_to(temporary).as_posix(): _file_digest(path)
-                for path in sorted(temporary.rglob("*"))
-                if path.is_file()
-            },
+            with suppress(FileNotFoundError):  # replaced at this moment
+                shutil.copy2(path, copy)
+        for path in (store.log_path, store.folder / "validation" / LOG):
+            if path.exists():
+                with closing(open_log(path)) as log:
+                    _copy_log(log, new / path.relative_to(store.folder))
+        files = {
+            path.relative_to(new).as_posix(): _file_digest(path)
+            for path in sorted(new.rglob("*"))
+            if path.is_file()
         }
-        (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
-        temporary.rename(folder)
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{folder}: the backup could not be written: {error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        manifest = json.dumps({"totals": totals, "files": files}, indent=1)
+        (new / MANIFEST).write_text(manifest + "\n", "utf-8")
     return Backup(folder, totals)
 
 
@@ -139,146 +124,164 @@ def list_backups(store: Store) -> list[str]:
 
 
 def restore(store: Store, backup: Path) -> Restored:
-    """Check a backup and put it in the place of what the store holds, which is kept.
+    """Check a backup and put it in the place of what the store holds, which is backed up before.
 
-    Nothing of the old files stays beside the new ones, a write-ahead log least of all. A process
-    that is killed leaves either the old store or one that says that its restore must be finished.
+    The database is replaced in one transaction, so that a process that is killed leaves either.
 
     Raises
     ------
     StoreError
-        If the backup is damaged or none, or another process uses the store.
+        If the backup is damaged or none, or a run of the store goes on.
     """
-    if not (backup / DATABASE).exists() and not (backup / LOG).exists():
-        raise StoreError(f"{backup}: is no backup: it has neither {DATABASE} nor {LOG}")
-    staged = store.folder / f".{RESTORING}.{os.getpid()}"
-    try:
-        (staged / "new").mkdir(parents=True)
-        _copy_backup(backup, staged / "new")
-        totals = check_files(staged / "new")
-        with take_locks(store.folder):
-            replaced = swap_in(store.folder, staged)
-    except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{store.folder}: {backup} cannot be restored: {error}") from error
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+    if not (backup / LOG).exists() and not (backup / DATABASE).exists():
+        raise StoreError(f"{backup}: is no backup: it has neither {LOG} nor {DATABASE}")
+    store.folder.mkdir(parents=True, exist_ok=True)
+    with _new_folder(store.folder / "restoring", is_kept=False) as staged:
+        _copy_backup(backup, staged)
+        totals = count_rows(Store(staged))  # brings one of an older version forward
+        replaced = _put_aside(store)
+        for name in (*_FOLDERS, *_FILES):
+            _remove(store.folder / name)
+            if (staged / name).exists():
+                shutil.move(staged / name, store.folder / name)
+        with closing(open_log(staged / LOG)) as log, closing(open_log(store.log_path)) as target:
+            _remove_copy(store)
+            log.backup(target)
+            _remove_copy(store)
     return Restored(totals, replaced)
 
 
-def finish_restore(store: Store) -> bool:
-    """Finish a restore that was interrupted; return whether there was one."""
-    if not (store.folder / RESTORING).exists():
-        return False
-    with take_locks(store.folder):
-        finish_swap(store.folder)
-    return True
+def _put_aside(store: Store) -> Path | None:
+    """Back up what a store holds, or move it where it is damaged; None where it is empty."""
+    if not store.log_path.exists() and not store.path.exists():
+        return None
+    try:
+        with closing(LiveRunStore(store.log_path)) as live_runs:
+            for run in live_runs.list_live_runs():
+                if run.is_running:
+                    raise StoreBusy(0.0, f"run {run.run}: stop it first (cotlab stop {run.run})")
+        return back_up(store, name="replaced-").folder
+    except StoreBusy:
+        raise
+    except StoreError:
+        damaged = store.folder / BACKUPS / f"damaged-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
+        damaged.mkdir(parents=True)
+        for name in (LOG, DATABASE, *_SIDE_FILES):
+            with suppress(FileNotFoundError):
+                (store.folder / name).rename(damaged / name)
+        return damaged
 
 
-def check_files(folder: Path) -> dict[str, int]:
-    """Read every row of the databases of a folder, which become one file each; count the rows.
-
-    Raises
-    ------
-    StoreError
-        If one is damaged.
-    """
-    totals: dict[str, int] = {}
-    for sub_folder in (folder, folder / "validation"):
-        counts = {}
-        if (sub_folder / DATABASE).exists():
-            counts = read_all_tables(Store(sub_folder))
-            with Store(sub_folder).writing():
-                pass  # brings the rows of a write-ahead log into the file
-        if (sub_folder / LOG).exists():
-            with closing(open_log(sub_folder / LOG)) as connection:
-                require_intact(connection)
-                connection.execute("PRAGMA journal_mode=DELETE").fetchall()
-                counts["replies"] = _count_rows(connection, "replies")
-        if sub_folder == folder:
-            totals = {name: counts[name] for name in COUNTED_TABLES if name in counts}
-    return totals
+@contextmanager
+def _new_folder(folder: Path, *, is_kept: bool = True) -> Iterator[Path]:
+    """Fill a folder under another name, which is removed where that fails or it is not kept."""
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder.parent, folder.name)
+        _remove(temporary)
+        temporary.mkdir()
+        yield temporary
+        if is_kept:
+            temporary.rename(folder)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{folder}: cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def read_all_tables(store: Store) -> dict[str, int]:
-    """Read each value of the database, and return how many rows each table has."""
-    with store.reading() as connection:
-        names = [
-            name
-            for (name,) in connection.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name = 'cotlab'"
-            ).fetchall()
-        ]
-        counts: dict[str, int] = {}
-        for name in names:
-            [(counts[name], _)] = connection.execute(
-                f"SELECT count(*), bit_xor(hash(t)) FROM {quoted_name(name)} AS t"
-            ).fetchall()
-    return counts
-
-
-def require_intact(connection: LogConnection) -> None:
-    """Raise StoreError where SQLite finds the response log damaged."""
-    faults = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
-    if faults != ["ok"]:
-        raise StoreError(f"{connection.path}: the response log is damaged: {faults[0][:300]}")
-
-
-def _count_rows(connection: LogConnection, table: str) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+def count_rows(store: Store) -> dict[str, int]:
+    """Return how many rows some tables have, of a store whose log SQLite finds intact."""
+    with closing(open_log(store.log_path)) as log:
+        faults = [str(row[0]) for row in log.execute("PRAGMA integrity_check(20)").fetchall()]
+        if faults != ["ok"]:
+            raise StoreError(f"{log.path}: the response log is damaged: {faults[0][:300]}")
+        counts = {
+            name: int(log.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
+            for name in ("labels", "replies")
+        }
+    totals = get_store_totals(store)
+    return {"runs": totals["runs"], "scores": totals["scores"], **counts}
 
 
 def _list_files(folder: Path) -> list[Path]:
-    """Return the files of a store or of a backup."""
-    paths: list[Path] = []
-    for entry in STORE_ENTRIES:
-        path = folder / entry
-        paths += sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [path for path in paths if path.is_file()]
+    """Return the files of a store beside its databases."""
+    paths = [folder / name for name in _FILES]
+    for name in _FOLDERS:
+        paths += sorted((folder / name).rglob("*"))
+    return [
+        path for path in paths if path.is_file() and path.name not in (LOG, DATABASE, *_SIDE_FILES)
+    ]
 
 
-def _copy_database(store: Store, target: Path) -> None:
-    """Copy the file with its write-ahead log, while no process writes them."""
-    with store.reading():
-        # in this order: closing the file here ends the lock that keeps writers waiting
-        with suppress(FileNotFoundError):
-            shutil.copy2(f"{store.path}.wal", target / f"{DATABASE}.wal")
-        shutil.copy2(store.path, target / DATABASE)
-
-
-def _copy_log(path: Path, target: Path) -> None:
-    with closing(open_log(path)) as log, closing(sqlite3.connect(target)) as copy:
+def _copy_log(log: LogConnection, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(target)) as copy:
         log.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE").fetchall()  # one file
 
 
 def _copy_backup(backup: Path, target: Path) -> None:
     """Copy the files of a backup, and compare them with the digests that it holds.
 
-    One without digests is copied with the write-ahead logs beside its files.
+    One without digests, such as a copy of a store's folder, is copied with the write-ahead logs.
 
     Raises
     ------
     StoreError
-        If a file is missing or was changed.
+        If a file is missing or was changed, or its list of files is damaged.
     """
-    digests: dict[str, str] = {}
-    if (backup / MANIFEST).exists():
-        try:
-            digests = json.loads((backup / MANIFEST).read_text("utf-8"))["files"]
-        except (ValueError, LookupError, TypeError) as error:
-            raise StoreError(f"{backup / MANIFEST}: is damaged: {error}") from error
-    for path in [backup / name for name in digests] or _list_files(backup):
-        name = path.relative_to(backup).as_posix()
+    digests = _read_digests(backup)
+    paths = [backup / name for name in digests or ()]
+    if digests is None:
+        databases = [
+            folder / name
+            for folder in (backup, backup / "validation")
+            for name in (LOG, DATABASE, *_SIDE_FILES)
+        ]
+        paths = [path for path in (*databases, *_list_files(backup)) if path.is_file()]
+    for path in paths:
         if path.name == f"{LOG}-shm":
             continue  # an index of the write-ahead log, which SQLite makes again
         if not path.is_file() or not path.resolve().is_relative_to(backup.resolve()):
             raise StoreError(f"{path}: is missing in the backup, so nothing was restored")
+        name = path.relative_to(backup).as_posix()
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copy)
-        if digests and _file_digest(copy) != digests[name]:
+        if digests is not None and _file_digest(copy) != digests[name]:
             raise StoreError(
                 f"{path}: was changed after the backup was made, so nothing was restored"
             )
+
+
+def _read_digests(backup: Path) -> dict[str, str] | None:
+    """Return the digest of each file of a backup by name; None where it holds none."""
+    path = backup / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        files = json.loads(path.read_text("utf-8"))["files"]
+        for name, file_digest in files.items():
+            place = Path(name)
+            is_known = place.parts[0] in (*_FOLDERS, *_FILES, LOG, DATABASE, *_SIDE_FILES)
+            if not is_known or ".." in place.parts or not isinstance(file_digest, str):
+                raise ValueError(f"{name!r} is no file of a backup")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(f"{path}: is damaged, so nothing was restored: {error}") from error
+    return dict(files)
+
+
+def _remove_copy(store: Store) -> None:
+    for path in (store.path, Path(f"{store.path}.wal")):
+        path.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _file_digest(path: Path) -> str:

@@ -11,12 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import duckdb
 import pandas as pd
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
-from cotlab.store.database import Store
+from cotlab.store.database import Connection, Store, Writer
 from cotlab.store.decisions import add_audit
 
 CHAIN_KIND, STEP_KIND = "chain", "steps"
@@ -25,7 +24,7 @@ each step of being the first wrong one."""
 
 
 def add_calibrator(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     *,
     method: str,
     params: Mapping[str, Any],
@@ -44,7 +43,7 @@ def add_calibrator(
 
     Parameters
     ----------
-    connection : DuckDBPyConnection
+    connection : Writer
         From ``Store.writing()``.
     method : str
     params : mapping of JSON values
@@ -68,7 +67,7 @@ def add_calibrator(
         "SELECT coalesce(max(version), 0) + 1 FROM calibrators"
     ).fetchone()
     version = int(next_version_row[0]) if next_version_row else 1
-    connection.execute(
+    connection.record(
         "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive,"
         " report, made_at, made_by, note, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -89,9 +88,7 @@ def add_calibrator(
     return version
 
 
-def activate_calibrator(
-    connection: duckdb.DuckDBPyConnection, version: int, *, author: str, reason: str
-) -> None:
+def activate_calibrator(connection: Writer, version: int, *, author: str, reason: str) -> None:
     """Put a version into use from now on, for its kind, with an entry in the audit.
 
     Raises
@@ -112,8 +109,9 @@ def activate_calibrator(
         _without_surrogates(author),
         _without_surrogates(reason),
     )
-    connection.execute(
-        "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)",
+    connection.record(
+        "INSERT INTO calibrator_choices SELECT ?, ?, ?, ?, coalesce(max(seq), 0) + 1"
+        " FROM calibrator_choices",
         [version, datetime.now(UTC), author, reason],
     )
     add_audit(
@@ -156,7 +154,7 @@ def get_calibrator(store: Store, version: int) -> dict[str, Any]:
         return _calibrator_record(connection, version)
 
 
-def _require_version(connection: duckdb.DuckDBPyConnection, version: int) -> None:
+def _require_version(connection: Connection, version: int) -> None:
     """Raise UnknownName if there is no such version."""
     rows = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
     known_versions = [str(number) for (number,) in rows]
@@ -169,7 +167,7 @@ def _without_surrogates(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
-def _current_version(connection: duckdb.DuckDBPyConnection, kind: str) -> int | None:
+def _current_version(connection: Connection, kind: str) -> int | None:
     row = connection.execute(
         "SELECT version FROM calibrator_choices JOIN calibrators USING (version) WHERE kind = ?"
         " ORDER BY seq DESC LIMIT 1",
@@ -178,7 +176,7 @@ def _current_version(connection: duckdb.DuckDBPyConnection, kind: str) -> int | 
     return int(row[0]) if row else None
 
 
-def _calibrator_record(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any]:
+def _calibrator_record(connection: Connection, version: int) -> dict[str, Any]:
     table = connection.execute("SELECT * FROM calibrators WHERE version = ?", [version]).df()
     record = {str(name): value for name, value in table.to_dict("records")[0].items()}
     for name in ("params", "weights", "report"):
@@ -187,7 +185,7 @@ def _calibrator_record(connection: duckdb.DuckDBPyConnection, version: int) -> d
 
 
 def add_drift_check(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     check_id: str,
     *,
     reference_runs: Sequence[str],
@@ -207,7 +205,7 @@ def add_drift_check(
         is not None
     ):
         return False
-    connection.execute(
+    connection.record(
         "INSERT INTO drift_checks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
             check_id,

@@ -1,23 +1,24 @@
-"""The store's DuckDB file: opened for milliseconds, with retries while another process holds it.
+"""A store: its tables in ``log.sqlite``, and their copy in ``cotlab.duckdb`` that is queried.
 
-It is attached to a database in memory that is reused: making a DuckDB database takes about 20 ms of
-CPU time, even in memory; attaching a file to one takes 1.5 ms. Between two calls the file is not
-held: no lock, no handle, no page in memory.
+The copy is opened for milliseconds, with retries while another process holds it. It shows one
+transaction of one store; one that is missing, damaged, behind, or of another schema is made again
+from ``log.sqlite``.
 """
 
 from __future__ import annotations
 
-import atexit
+import logging
 import os
 import re
+import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
@@ -25,29 +26,41 @@ import pyarrow as pa
 
 from cotlab.core.errors import StoreBusy, StoreError
 from cotlab.core.resources import checkout_root
-from cotlab.store.checkpoint import checkpoint, restore_blocks
-from cotlab.store.migrations import is_schema_current, migrate
-from cotlab.store.swap import check_integrity
+from cotlab.store.attached import DATABASE, OLD_FILES, Attached, is_damage
+from cotlab.store.log import LOG, is_process_alive, open_log, transaction
+from cotlab.store.log_connection import LogConnection, LogError, connect_log
+from cotlab.store.tables import (
+    COPY_SCHEMA,
+    DUCKDB_STATEMENTS,
+    SCHEMAS,
+    STORED_TABLES,
+    from_stored,
+    to_stored,
+    unpack_sheet,
+)
 
+logger = logging.getLogger(__name__)
 LOCK_TIMEOUT_S = 30.0
 """Seconds to wait for another process before StoreBusy."""
 _LOCK_BY_PATH: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-_SPARE_DATABASES: list[duckdb.DuckDBPyConnection] = []
-"""Unused databases in memory: at most one, made at the first use and closed at a fork and at exit.
-"""
 _OPEN_FILES: dict[str, Attached] = {}
 """Files that are open now, each by the thread that holds its lock."""
-
-_DAMAGE_ERRORS = (
-    duckdb.IOException,
-    duckdb.FatalException,
-    duckdb.InternalException,
-    duckdb.SerializationException,
-    duckdb.DataError,
-)
-"""What DuckDB raises where a file cannot be read, or holds values that nobody wrote."""
+_OPEN_WRITERS: dict[str, Writer] = {}
+"""Transactions that are open now."""
+_COMPARED_FILES: dict[str, FileState] = {}
+"""State of each file that was last found to show what ``log.sqlite`` holds."""
+_CLEANED_STORES: set[str] = set()
+"""Stores from which this process removed what killed ones had left."""
+BACKUPS = "backups"
+"""Folder of a store for its backups."""
+_LEFTOVERS = r"cotlab\.duckdb|restoring|(?:replaced-)?\d{8}-\d{6}-\d{3}"
+"""Names of files and folders that are being made; backups are 20261122-201500-123."""
 _VERSION_OFFSET = 52
 """Offset of the version of DuckDB that made the file, in its header: v2.0.0, padded with zeros."""
+_MOST_COPIES = 3
+"""Times that a copy is made again in one call."""
+_ROWS_AT_ONCE, _SHEETS_AT_ONCE = 50_000, 2_000
+"""Rows that are copied at once, and items whose scores are."""
 
 
 def store_folder() -> Path:
@@ -61,66 +74,80 @@ def store_folder() -> Path:
     return user_data_path("cotlab", appauthor=False) / "store"
 
 
-def is_damage(error: duckdb.Error) -> bool:
-    """Return whether an error says that a file cannot be read."""
-    # a block that does not match its checksum has no class of its own
-    return isinstance(error, _DAMAGE_ERRORS) or "Corrupt database" in str(error)
+class StoreState(NamedTuple):
+    """Which transaction of which store a file shows."""
+
+    store: str
+    """Name of the store."""
+    change: int
+    """Transactions that wrote to it."""
 
 
-class Attached:
-    """The file at ``path``, open until ``close``; ``connection`` sees it as the only database.
+class Writer:
+    """A transaction of a store: what it writes is in the copy at once, in SQLite at its end."""
 
-    Raises
-    ------
-    duckdb.Error
-        As ``duckdb.connect`` does: IOException where another process holds the file, or where it is
-        none of DuckDB's.
-    """
+    def __init__(self, connection: duckdb.DuckDBPyConnection, state: StoreState) -> None:
+        self._connection, self._state = connection, state
+        self._recorded: list[tuple[str, list[Sequence[Any]]]] = []
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
-        self.read_only = read_only
-        self._path = path
-        self._file = path.open("rb") if path.exists() and not read_only else None
-        self._database = _acquire_database()
+    def execute(self, query: str, parameters: Any = None) -> duckdb.DuckDBPyConnection:
+        """Execute a query, or a statement that changes the copy alone."""
+        return self._connection.execute(query, parameters)
+
+    def record(self, statement: str, *rows: Sequence[Any]) -> None:
+        """Execute a statement, in words that both databases know, for each row of parameters."""
+        for row in rows:
+            self._connection.execute(statement, row)
+        self.record_stored(statement, rows)
+
+    def record_stored(self, statement: str, rows: Iterator[Sequence[Any]] | Sequence[Any]) -> None:
+        """Execute a statement in SQLite alone, for each row of parameters."""
+        self._recorded.append((statement, [tuple(map(to_stored, row)) for row in rows]))
+
+    def insert(self, table: str, batch: pa.Table) -> None:
+        """Append the rows of ``batch``, which has the columns of the table in their order."""
+        self.insert_copied(table, batch)
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        places = ", ".join("?" * batch.num_columns)
+        self.record_stored(f"INSERT INTO {table} VALUES ({places})", rows)
+
+    def insert_copied(self, table: str, batch: pa.Table) -> None:
+        """Append the rows of ``batch`` to a table of the copy alone."""
+        _append(self._connection, table, batch)
+
+    @contextmanager
+    def registered(self, name: str, batch: pa.Table) -> Iterator[None]:
+        """Let queries of the block see a table in memory."""
+        self._connection.register(name, batch)
+        yield
+        self._connection.unregister(name)
+
+    def commit(self, log: LogConnection) -> None:
+        """End the transaction in SQLite, then in the copy.
+
+        A process that is killed in between leaves a copy that is behind, which is made again.
+
+        Raises
+        ------
+        StoreBusy
+            If another process wrote to the store meanwhile, as one may whose copy was made again.
+        """
+        if self._recorded:
+            self._connection.execute("UPDATE copied SET change = change + 1")
+            with transaction(log, f"{log.path}: the store"):
+                for statement, rows in self._recorded:
+                    log.executemany(statement, rows)
+                change_sql = "UPDATE store SET change = change + 1 WHERE id = ? AND change = ?"
+                if log.execute(change_sql, self._state).rowcount != 1:
+                    raise StoreBusy(0.0, "another process that wrote to it meanwhile: try again")
         try:
-            self._database.execute(
-                "SET temp_directory = ?", [f"{path}.tmp"]
-            )  # for what does not fit into memory
-            mode_clause = " (READ_ONLY)" if read_only else ""
-            self._database.execute(f"ATTACH {_sql_literal(path)} AS cotlab{mode_clause}")
-            self.connection = self.connect_again()
-        except BaseException as error:
-            if isinstance(error, duckdb.IOException):
-                _release_database(self._database)
-            else:
-                self._database.close()
-            if self._file is not None:
-                self._file.close()
-            raise
-
-    def connect_again(self) -> duckdb.DuckDBPyConnection:
-        """Open another connection to the file; it ends with ``close`` at the latest."""
-        connection = self._database.cursor()
-        connection.execute("USE cotlab")
-        return connection
-
-    def close(self) -> None:
-        """Detach the file; a database that fails to, as after a disk error, is discarded."""
-        try:
-            if not self.read_only:
-                checkpoint(self.connection, self._path, self._file)
-            self.connection.close()
-            self._database.execute("DETACH cotlab")
-        except (duckdb.Error, OSError):
-            with suppress(duckdb.Error):
-                self._database.close()
-        else:
-            _release_database(self._database)
-        finally:
-            if self._file is not None:
-                self._file.close()
+            self._connection.commit()
+        except duckdb.Error as error:  # a full disk is reported as an error of the transaction
+            raise duckdb.IOException(str(error)) from error
 
 
+Connection = duckdb.DuckDBPyConnection | Writer
+"""What reads in a transaction: ``execute`` of a store that is open for reading or writing."""
 FileState = tuple[tuple[int, ...], ...]
 """What tells one state of a store's file from another."""
 
@@ -128,7 +155,7 @@ FileState = tuple[tuple[int, ...], ...]
 class Store:
     """The store in ``folder``.
 
-    It holds ``cotlab.duckdb`` and ``log.sqlite`` (see ``cotlab.store.responses``).
+    It holds ``log.sqlite`` (see ``cotlab.store.responses``) and ``cotlab.duckdb``, its copy.
 
     Raises
     ------
@@ -137,7 +164,7 @@ class Store:
     SchemaMismatch
         If a newer cotlab wrote it.
     StoreError
-        If the file is not a DuckDB database or cannot be created.
+        If the store is damaged or cannot be created, or the copy is of another store.
     """
 
     def __init__(
@@ -145,20 +172,19 @@ class Store:
     ) -> None:
         self.folder = (folder or store_folder()).resolve()
         self.lock_timeout_s = lock_timeout_s
-        self._is_migrated = False
 
     @property
     def path(self) -> Path:
         """Return the path of the DuckDB file."""
-        return self.folder / "cotlab.duckdb"
+        return self.folder / DATABASE
 
     @property
     def log_path(self) -> Path:
         """Return the path of the SQLite file."""
-        return self.folder / "log.sqlite"
+        return self.folder / LOG
 
     def file_state(self) -> FileState:
-        """Return what tells one state of the file from another; () where there is no file.
+        """Return what tells one state of the copy from another; () where there is none.
 
         It is the identity, size and times of the file and of its write-ahead log, which every
         write changes: what was read of an unchanged file needs no second reading.
@@ -174,16 +200,17 @@ class Store:
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a read-only connection for the block."""
         with _LOCK_BY_PATH[str(self.path)], self._mapped_damage():
-            if self.path.exists():
-                with self._open_connection(read_only=True) as connection:
-                    if self._is_migrated or is_schema_current(connection):
-                        self._is_migrated = True
-                        yield connection
-                        return
-            with self.writing():
-                pass  # makes the file, or migrates an older one
-            with self._open_connection(read_only=True) as connection:
-                yield connection
+            if (outer_file := self._outer_file(read_only=True)) is not None:
+                with outer_file.connect_again() as connection:
+                    yield connection
+                return
+            attached = self._attach_to_read()
+            if attached is None:
+                with self.writing():
+                    pass  # makes the copy, or brings an older store forward
+                attached = self._attach(read_only=True)
+            with self._opened(attached):
+                yield attached.connection
 
     def query_frame(self, query: str, parameters: Any = None) -> pd.DataFrame:
         """Return the result of one query as a data frame."""
@@ -205,36 +232,56 @@ class Store:
         return rows
 
     @contextmanager
-    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a connection in one transaction for the block, rolled back if it raises."""
+    def writing(self) -> Iterator[Writer]:
+        """Open one transaction for the block, rolled back if it raises.
+
+        In a block that writes already, it is that block's transaction.
+        """
         with _LOCK_BY_PATH[str(self.path)]:
+            if self._outer_file(read_only=False) is not None:
+                yield _OPEN_WRITERS[str(self.path)]
+                return
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StoreError(
                     f"{self.folder}: the store's folder cannot be made: {error.strerror}"
                 ) from error
-            check_integrity(self.folder)
-            if not self.path.exists():
-                self._create_file()
-            with self._open_connection(read_only=False) as connection:
-                try:
-                    if not self._is_migrated:
-                        migrate(connection)
-                        self._is_migrated = True
+            if str(self.path) not in _CLEANED_STORES:
+                for folder in (self.folder, self.folder / BACKUPS):
+                    remove_leftovers(folder)
+                _CLEANED_STORES.add(str(self.path))
+            with closing(open_log(self.log_path)) as log:
+                attached, state = self._attach_to_write(log)
+                with self._opened(attached), self._mapped_write_errors():
+                    connection = attached.connection
                     connection.begin()
+                    writer = _OPEN_WRITERS[str(self.path)] = Writer(connection, state)
                     try:
-                        yield connection
+                        yield writer
+                        writer.commit(log)
                     except BaseException:
                         # An error in the database may have ended the transaction already.
                         with suppress(duckdb.Error):
                             connection.rollback()
                         raise
-                    _commit_transaction(connection)
-                except (duckdb.IOException, duckdb.FatalException) as error:
-                    raise StoreError(
-                        f"{self.path}: cannot be written: {_first_line(error)}"
-                    ) from error
+                    finally:
+                        del _OPEN_WRITERS[str(self.path)]
+
+    def rebuild(self) -> bool:
+        """Make the copy again from ``log.sqlite``; where that was lost, make it from the copy.
+
+        Returns
+        -------
+        bool
+            Whether the tables of ``log.sqlite`` are those of the copy now: its replies are lost.
+        """
+        from cotlab.store.older import recover_tables
+
+        with _LOCK_BY_PATH[str(self.path)], closing(open_log(self.log_path)) as log:
+            is_recovered = not log_state(log).change and recover_tables(log)
+            self._make_copy(log, keeps_old=True)
+            return is_recovered
 
     @contextmanager
     def _mapped_damage(self) -> Iterator[None]:
@@ -245,134 +292,248 @@ class Store:
             if not is_damage(error):
                 raise
             raise StoreError(
-                f"{self.path}: cannot be read: {_first_line(error)}. If it is damaged, put a backup"
-                " in its place (cotlab restore), or keep what can be read: cotlab doctor --store"
+                f"{self.path}: cannot be read: {_first_line(error)}. It is a copy of {LOG}; make it"
+                " again with: cotlab doctor --rebuild"
             ) from error
 
-    def _create_file(self) -> None:
-        """Make the file under another name and move it, so that a killed process leaves no part."""
-        temporary_path = self.folder / f".{self.path.name}.{os.getpid()}-{threading.get_ident()}"
+    @contextmanager
+    def _mapped_write_errors(self) -> Iterator[None]:
         try:
-            with closing(Attached(temporary_path, read_only=False)) as attached_file:
-                migrate(attached_file.connection)
-                checkpoint(attached_file.connection, temporary_path, None)
-            with suppress(FileExistsError):
-                os.link(temporary_path, self.path)
-        except (duckdb.Error, OSError) as error:
-            raise StoreError(f"{self.path}: cannot be made: {_first_line(error)}") from error
-        finally:
-            temporary_path.unlink(missing_ok=True)
+            yield
+        except (duckdb.IOException, duckdb.FatalException) as error:
+            raise StoreError(f"{self.path}: cannot be written: {_first_line(error)}") from error
+
+    def _outer_file(self, *, read_only: bool) -> Attached | None:
+        """Return the file where an outer block has it open, which has to be in the same mode."""
+        outer_file = _OPEN_FILES.get(str(self.path))
+        if outer_file is not None and outer_file.read_only != read_only:
+            mode = "reading" if outer_file.read_only else "writing"
+            raise StoreError(
+                f"{self.path}: is open for {mode} in this block already: end the block first"
+            )
+        return outer_file
 
     @contextmanager
-    def _open_connection(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a connection to the file.
-
-        In a block that has it open in the same mode already, another connection to the same
-        opening.
-        """
-        outer_file = _OPEN_FILES.get(str(self.path))
-        if outer_file is not None:
-            if outer_file.read_only != read_only:
-                mode = "reading" if outer_file.read_only else "writing"
-                raise StoreError(
-                    f"{self.path}: is open for {mode} in this block already: end the block first"
-                )
-            with outer_file.connect_again() as connection:
-                yield connection
-            return
-        attached_file = _OPEN_FILES[str(self.path)] = self._attach_file(read_only=read_only)
+    def _opened(self, attached: Attached) -> Iterator[None]:
+        _OPEN_FILES[str(self.path)] = attached
         try:
-            yield attached_file.connection
+            yield
         finally:
             del _OPEN_FILES[str(self.path)]
-            attached_file.close()
+            attached.close()
 
-    def _attach_file(self, *, read_only: bool) -> Attached:
+    def _attach_to_read(self) -> Attached | None:
+        """Open the copy; None where it has to be made first."""
+        try:
+            attached = self._attach(read_only=True) if self.path.exists() else None
+        except _UnreadableCopy:
+            return None
+        if attached is None:
+            return None
+        # a file that was compared and did not change since is compared no second time
+        file_state = self.file_state() if self.log_path.exists() else ()
+        if file_state and _COMPARED_FILES.get(str(self.path)) == file_state:
+            return attached
+        state = copied_state(attached.connection)
+        if state is not None and state == self._log_state():
+            _COMPARED_FILES[str(self.path)] = file_state
+            return attached
+        attached.close()
+        return None
+
+    def _log_state(self) -> StoreState | None:
+        """Return the state of ``log.sqlite``; None where it is not there or of another schema."""
+        if not self.log_path.exists():
+            return None
+        try:
+            with closing(connect_log(self.log_path)) as log:
+                return log_state(log)
+        except LogError:
+            with suppress(StoreError), closing(open_log(self.log_path)) as log:  # read-only
+                return log_state(log)
+        return None
+
+    def _attach_to_write(self, log: LogConnection) -> tuple[Attached, StoreState]:
+        """Open the copy, made again where it does not show what the log holds."""
+        for _ in range(_MOST_COPIES):
+            try:
+                attached = self._attach(read_only=False) if self.path.exists() else None
+            except _UnreadableCopy as error:
+                logger.warning("%s: is made again from %s: %s", self.path, LOG, error)
+                self._make_copy(log, keeps_old=True)
+                continue
+            if attached is None:
+                self._make_copy(log)
+                continue
+            copied, state = copied_state(attached.connection), log_state(log)
+            if copied == state:
+                return attached, state
+            attached.close()
+            if copied is not None and (copied.store != state.store or copied.change > state.change):
+                raise StoreError(
+                    f"{self.log_path}: was lost or replaced: {DATABASE} is a copy of a later state."
+                    " Put a backup in its place with cotlab restore, or go on with what is there:"
+                    " cotlab doctor --rebuild"
+                )
+            self._make_copy(log, keeps_old=copied is None)
+        raise StoreBusy(0.0, "another process that makes it again")
+
+    def _attach(self, *, read_only: bool) -> Attached:
         started_at, wait_s = time.monotonic(), 0.005
         while True:
-            check_integrity(self.folder)
-            restore_blocks(self.path)
             try:
                 return Attached(self.path, read_only=read_only)
-            except duckdb.IOException as error:
-                waited_s = time.monotonic() - started_at
-                if "Could not set lock" not in str(error):
+            except duckdb.Error as error:
+                waited_s, message = time.monotonic() - started_at, str(error)
+                if "version number" in message:
                     raise StoreError(
-                        f"{self.path}: cannot be opened: {self._version_message(error)}"
+                        f"{self.path}: cannot be opened: {self._version_message()}"
                     ) from error
+                if "Permission denied" in message or "Cannot open file" in message:
+                    raise StoreError(
+                        f"{self.path}: cannot be opened: {_first_line(error)}"
+                    ) from error
+                if "Could not set lock" not in message:
+                    raise _UnreadableCopy(_first_line(error)) from error
                 if waited_s > self.lock_timeout_s:
                     # Conflicting lock is held in /usr/bin/python3 (PID 42) by user me. See …
-                    holder_match = re.search(r"held in (.+?)(?:\.? See|$)", str(error), re.DOTALL)
+                    holder_match = re.search(r"held in (.+?)(?:\.? See|$)", message, re.DOTALL)
                     raise StoreBusy(
                         waited_s,
                         holder_match.group(1).strip() if holder_match else "another process",
                     ) from error
-            except duckdb.Error as error:
-                raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
             time.sleep(wait_s)
             wait_s = min(wait_s * 1.5, 0.1)
 
-    def _version_message(self, error: duckdb.Error) -> str:
-        """Return the error; both versions where a newer DuckDB than the installed one wrote it."""
-        if "version number" not in str(error):
-            return _first_line(error)
+    def _version_message(self) -> str:
+        """Say which version of DuckDB wrote the file, newer than the installed one."""
         with self.path.open("rb") as file:
             file.seek(_VERSION_OFFSET)
             writer_version = file.read(32).rstrip(b"\0").decode("ascii", "replace")
         return (
             f"it was written by DuckDB {writer_version.removeprefix('v') or 'of a newer version'},"
             f" which the installed DuckDB {duckdb.__version__} cannot read: pip install --upgrade"
-            " duckdb, or choose another store with COTLAB_STORE"
+            " duckdb, or make it again with: cotlab doctor --rebuild"
         )
 
+    def _make_copy(self, log: LogConnection, *, keeps_old: bool = False) -> None:
+        """Make the copy under another name and move it, so that a killed process leaves no part.
 
-def _commit_transaction(connection: duckdb.DuckDBPyConnection) -> None:
+        What stood in its place is a copy as well, and goes; what is none is kept with ``.replaced``
+        behind its name.
+        """
+        temporary_path = self.folder / f".{DATABASE}.{os.getpid()}"
+        wal_path = Path(f"{self.path}.wal")
+        try:
+            with closing(Attached(temporary_path, read_only=False)) as attached:
+                fill_copy(attached.connection, log)
+            old_path = self.folder / OLD_FILES / DATABASE
+            is_kept = old_path.exists() and self.path.exists() and old_path.samefile(self.path)
+            if keeps_old and not is_kept and self.path.exists():
+                self.path.replace(Path(f"{self.path}.replaced"))
+            wal_path.unlink(missing_ok=True)
+            temporary_path.replace(self.path)
+        except (duckdb.Error, OSError) as error:
+            raise StoreError(f"{self.path}: cannot be made: {_first_line(error)}") from error
+        finally:
+            temporary_path.unlink(missing_ok=True)
+            Path(f"{temporary_path}.wal").unlink(missing_ok=True)
+
+
+class _UnreadableCopy(Exception):
+    """The DuckDB file cannot be opened; it is made again."""
+
+
+def log_state(log: LogConnection) -> StoreState:
+    """Return which transaction of which store a log shows."""
+    row = log.execute("SELECT id, change FROM store").fetchone()
+    if row is None:
+        raise LogError(log.path, "it has lost the store's name. Put a backup in its place")
+    return StoreState(*row)
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove what killed processes left in a folder: ``.NAME.PID`` of a copy or a backup."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = re.fullmatch(rf"\.(?:{_LEFTOVERS}|{re.escape(name)})\.(\d+)(\.wal)?", path.name)
+        if match and not is_process_alive(int(match[1])):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def copied_state(connection: duckdb.DuckDBPyConnection) -> StoreState | None:
+    """Return what a copy shows; None where the file is none of this schema."""
     try:
+        rows = connection.execute(
+            "SELECT store, change FROM copied WHERE version = ?", [COPY_SCHEMA]
+        ).fetchall()
+    except duckdb.CatalogException:
+        return None
+    return StoreState(*rows[0]) if len(rows) == 1 else None
+
+
+def fill_copy(connection: duckdb.DuckDBPyConnection, log: LogConnection) -> None:
+    """Make the tables of an empty file, with the rows that the log holds at one moment."""
+    connection.begin()
+    log.execute("BEGIN")
+    try:
+        for statement in DUCKDB_STATEMENTS:
+            connection.execute(statement)
+        for table in STORED_TABLES:
+            schema = SCHEMAS[table]
+            rows = log.execute(f"SELECT {', '.join(schema.names)} FROM {table} ORDER BY rowid")
+            while part := list(islice(rows, _ROWS_AT_ONCE)):
+                columns = zip(zip(*part, strict=True), schema.types, strict=True)
+                batch = pa.table([from_stored(*column) for column in columns], schema=schema)
+                _append(connection, table, batch)
+        _fill_scores(connection, log)
+        connection.execute("INSERT INTO copied VALUES (?, ?, ?)", [COPY_SCHEMA, *log_state(log)])
         connection.commit()
-    except duckdb.Error as error:  # a full disk is reported as an error of the transaction
-        raise duckdb.IOException(str(error)) from error
+    finally:
+        log.execute("ROLLBACK")
+
+
+def _fill_scores(connection: duckdb.DuckDBPyConnection, log: LogConnection) -> None:
+    """Put the scores of each ended item into the copy; one with damaged scores is not ended."""
+    schema = SCHEMAS["scores"]
+    rows = log.execute("SELECT run, scorer, item, sheet FROM ended ORDER BY rowid")
+    while part := list(islice(rows, _SHEETS_AT_ONCE)):
+        columns: list[list[Any]] = [[] for _ in schema]
+        for run, scorer, item, sheet in part:
+            try:
+                sheet_columns = unpack_sheet(sheet)
+            except ValueError as error:
+                logger.warning(
+                    "%s: the scores by %s of item %s in run %s are damaged (%s) and left out:"
+                    " cotlab run --resume %s",
+                    log.path,
+                    scorer,
+                    item,
+                    run,
+                    error,
+                    run,
+                )
+                key = [run, scorer, item]
+                connection.execute(
+                    "DELETE FROM ended WHERE run = ? AND scorer = ? AND item = ?", key
+                )
+                continue
+            n_scores = len(sheet_columns[0]) if sheet_columns else 0
+            for column, values in zip(
+                columns, [[run] * n_scores, [scorer] * n_scores, *sheet_columns], strict=False
+            ):
+                column += values
+        arrays = [pa.array(*column) for column in zip(columns, schema.types, strict=True)]
+        _append(connection, "scores", pa.table(arrays, schema=schema))
+
+
+def _append(connection: duckdb.DuckDBPyConnection, table: str, batch: pa.Table) -> None:
+    connection.register("batch", batch)
+    connection.execute(f"INSERT INTO {table} SELECT * FROM batch")
+    connection.unregister("batch")
 
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0][:300]
-
-
-def quoted_name(name: str) -> str:
-    """Return a name as SQL: that of a table or a column in a file may hold anything."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _sql_literal(path: Path) -> str:
-    """Return a path as a string of SQL: DuckDB 1.x takes no parameter in ATTACH."""
-    return "'" + str(path).replace("'", "''") + "'"
-
-
-def _acquire_database() -> duckdb.DuckDBPyConnection:
-    _register_cleanup()
-    try:
-        return _SPARE_DATABASES.pop()
-    except IndexError:
-        database = duckdb.connect(":memory:")
-        # checkpoints by ``checkpoint`` alone: those at a commit or a detach are not kill-safe
-        database.execute("SET checkpoint_threshold = '1 TB'")
-        database.execute("PRAGMA disable_checkpoint_on_shutdown")
-        return database
-
-
-def _release_database(database: duckdb.DuckDBPyConnection) -> None:
-    if _SPARE_DATABASES:
-        database.close()
-    else:
-        _SPARE_DATABASES.append(database)
-
-
-def _close_spare_databases() -> None:
-    while _SPARE_DATABASES:
-        _SPARE_DATABASES.pop().close()
-
-
-@cache
-def _register_cleanup() -> None:
-    # A child process would have the database without its threads.
-    os.register_at_fork(before=_close_spare_databases)
-    atexit.register(_close_spare_databases)

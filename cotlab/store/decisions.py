@@ -8,17 +8,16 @@ from dataclasses import astuple, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import duckdb
 import pandas as pd
 
 from cotlab.core.labels import Decision
-from cotlab.store.database import Store
+from cotlab.store.database import Connection, Store, Writer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_policy(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     *,
     thresholds: Mapping[str, tuple[float, float]],
     capacity: int | None,
@@ -30,7 +29,7 @@ def add_policy(
 
     Parameters
     ----------
-    connection : DuckDBPyConnection
+    connection : Writer
         From ``Store.writing()``.
     thresholds : mapping of domain to (low, high)
         Validated by whoever makes them (``cotlab.reliability.policy``).
@@ -58,7 +57,7 @@ def add_policy(
     ).fetchone()
     version = (previous_row[0] if previous_row else 0) + 1
     threshold_pairs = {name: list(pair) for name, pair in thresholds.items()}
-    connection.execute(
+    connection.record(
         "INSERT INTO policies VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             version,
@@ -106,7 +105,7 @@ def current_policy(store: Store) -> dict[str, Any] | None:
     )
 
 
-def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
+def current_versions(connection: Connection) -> tuple[int | None, int | None]:
     """Return the versions of the current policy and calibrator in this transaction."""
     row = connection.execute(
         "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER"
@@ -115,7 +114,7 @@ def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None,
     return row if row is not None else (None, None)
 
 
-def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision]) -> int:
+def add_decisions(connection: Writer, decisions: Iterable[Decision]) -> int:
     """Append the decisions that are new.
 
     A decision whose id is stored, or that equals the newest one on its (run, item) in all but who
@@ -150,14 +149,11 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
             rows.append(list(astuple(decision)))
             stored_ids.add(decision.id)
             newest_by_item[run_and_item] = decision
-    if rows:
-        connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)
+    connection.record(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", *rows)
     return len(rows)
 
 
-def newest_decisions(
-    connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]
-) -> list[Decision]:
+def newest_decisions(connection: Connection, run_ids: Sequence[str]) -> list[Decision]:
     """Return the newest decision on each item of some runs, as the transaction sees it.
 
     Newest is what was written last: rows are only ever added, and a clock may have been set back in
@@ -211,7 +207,7 @@ def list_decisions(
 
 
 def add_audit(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     author: str,
     action: str,
     subject: str,
@@ -232,9 +228,8 @@ def add_audit(
         None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
         for value in (old_value, new_value)
     ]
-    connection.execute(
-        "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?,"
-        " ?, ?)",
+    connection.record(
+        "INSERT INTO audit SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1 FROM audit",
         [datetime.now(UTC), author, action, subject, *json_values, reason],
     )
 

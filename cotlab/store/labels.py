@@ -7,51 +7,21 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
 
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label, label_target
-from cotlab.store.database import Store
-from cotlab.store.write import insert_batch
+from cotlab.store.database import Connection, Store, Writer
+from cotlab.store.tables import SCHEMAS
 
 EVERY_RATER = 0
 """``raters`` of an item that every rater labels."""
-_LABELS_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("id", "run", "item_id", "rater", "queue", "reasoning")),
-        ("answer_correct", pa.bool_()),
-        ("modes", pa.list_(pa.string())),
-        ("note", pa.string()),
-        ("flagged", pa.bool_()),
-        ("withdrawn", pa.bool_()),
-        ("origin", pa.string()),
-        ("at_", pa.timestamp("us", tz="UTC")),
-        ("seq", pa.int64()),
-        ("steps_judged", pa.bool_()),
-        ("first_wrong_step", pa.int32()),
-        ("step_verdicts", pa.list_(pa.string())),
-        ("faithful", pa.bool_()),
-        ("steps_digest", pa.string()),
-    ]
-)
-LABEL_COLUMNS: tuple[str, ...] = tuple(_LABELS_SCHEMA.names)
+LABEL_COLUMNS: tuple[str, ...] = tuple(SCHEMAS["labels"].names)
 _LABEL_FIELDS = {field.name for field in fields(Label)} & set(LABEL_COLUMNS) - {"modes"}
 """Fields of a label that are columns of the same name and type."""
 _OBJECT_COLUMNS = (
     *("queue", "reasoning", "answer_correct", "first_wrong_step", "faithful", "steps_digest"),
-)
-_QUEUE_ITEMS_SCHEMA = pa.schema(
-    [
-        ("queue", pa.string()),
-        ("position", pa.int32()),
-        ("run", pa.string()),
-        ("item_id", pa.string()),
-        ("raters", pa.int32()),
-        ("gold", pa.string()),
-        ("reason", pa.string()),
-    ]
 )
 
 
@@ -70,7 +40,7 @@ class QueuedItem(NamedTuple):
     """Why it is in the queue."""
 
 
-def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -> int:
+def add_labels(connection: Writer, labels: Iterable[Label]) -> int:
     """Add labels in order, in the transaction of ``connection``; return how many were new.
 
     A label whose id is stored already is not written again, whatever it says: pressing a key twice
@@ -88,9 +58,7 @@ def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -
     new_labels = [label for label in first_label_by_id.values() if label.id not in stored_ids]
     if not new_labels:
         return 0
-    sequence_rows = connection.execute(
-        "SELECT nextval('label_order') FROM range(?)", [len(new_labels)]
-    ).fetchall()
+    [(last_seq,)] = connection.execute("SELECT coalesce(max(seq), 0) FROM labels").fetchall()
     rows = [
         {
             **asdict(label),
@@ -99,9 +67,9 @@ def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -
             "at_": label.at,
             "seq": seq,
         }
-        for label, (seq,) in zip(new_labels, sorted(sequence_rows), strict=True)
+        for seq, label in enumerate(new_labels, start=last_seq + 1)
     ]
-    insert_batch(connection, "labels", pa.Table.from_pylist(rows, schema=_LABELS_SCHEMA))
+    connection.insert("labels", pa.Table.from_pylist(rows, schema=SCHEMAS["labels"]))
     return len(new_labels)
 
 
@@ -137,7 +105,7 @@ def list_labels(
 
 
 def select_labels(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
     *,
     run: str | None = None,
     rater: str | None = None,
@@ -195,9 +163,7 @@ def labels_from_table(table: pd.DataFrame) -> list[Label]:
     ]
 
 
-def scored_items_by_run(
-    connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]
-) -> dict[str, set[str]]:
+def scored_items_by_run(connection: Connection, run_ids: Sequence[str]) -> dict[str, set[str]]:
     """Return run → ids of its scored items, without runs that the store does not have."""
     items_by_run: dict[str, set[str]] = {
         row[0]: set()
@@ -219,7 +185,7 @@ def runs_with_scores(store: Store) -> set[str]:
 
 
 def add_queue(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     queue: str,
     queue_name: str,
     items: Sequence[QueuedItem],
@@ -229,7 +195,7 @@ def add_queue(
     params: Any = None,
 ) -> None:
     """Store a queue and its items, in order."""
-    connection.execute(
+    connection.record(
         "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)",
         [queue, queue_name, kind, datetime.now(UTC), author, canonical_json(params or {})],
     )
@@ -237,7 +203,7 @@ def add_queue(
         {"queue": queue, "position": position, **item._asdict()}
         for position, item in enumerate(items)
     ]
-    insert_batch(connection, "queue_items", pa.Table.from_pylist(rows, schema=_QUEUE_ITEMS_SCHEMA))
+    connection.insert("queue_items", pa.Table.from_pylist(rows, schema=SCHEMAS["queue_items"]))
 
 
 def list_label_queues(store: Store) -> pd.DataFrame:
@@ -262,7 +228,7 @@ def kinds_by_queue(store: Store) -> dict[str, str]:
     return dict(store.query_rows("SELECT id, kind FROM queues"))
 
 
-def get_queue_kind(connection: duckdb.DuckDBPyConnection, queue: str) -> str | None:
+def get_queue_kind(connection: Connection, queue: str) -> str | None:
     """Return the kind of a queue, None where there is none of this id."""
     row = connection.execute("SELECT kind FROM queues WHERE id = ?", [queue]).fetchone()
     return str(row[0]) if row else None
@@ -284,7 +250,7 @@ def list_queue_items(store: Store, queue: str) -> pd.DataFrame:
     return table.assign(gold=_as_objects(table["gold"]))
 
 
-def get_queue_items(connection: duckdb.DuckDBPyConnection, queue: str) -> list[QueuedItem]:
+def get_queue_items(connection: Connection, queue: str) -> list[QueuedItem]:
     """Return the items of a queue in order."""
     rows = connection.execute(
         "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY"
@@ -294,9 +260,7 @@ def get_queue_items(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Q
     return [QueuedItem(*row) for row in rows]
 
 
-def find_labelled_items(
-    connection: duckdb.DuckDBPyConnection, queue: str
-) -> set[tuple[str, str, str]]:
+def find_labelled_items(connection: Connection, queue: str) -> set[tuple[str, str, str]]:
     """Return the (run, item, rater) whose last label in this queue is not withdrawn."""
     rows = connection.execute(
         "SELECT run, item_id, rater FROM (SELECT * FROM labels WHERE queue = ? QUALIFY row_number()"
@@ -306,9 +270,7 @@ def find_labelled_items(
     return {(run, item, rater) for run, item, rater in rows}
 
 
-def count_label_rows(
-    connection: duckdb.DuckDBPyConnection, queue: str, rater: str
-) -> dict[tuple[str, str], int]:
+def count_label_rows(connection: Connection, queue: str, rater: str) -> dict[tuple[str, str], int]:
     """Return (run, item) → rows that a rater wrote of it in this queue, undone ones too."""
     rows = connection.execute(
         "SELECT run, item_id, count(*) FROM labels WHERE queue = ? AND rater = ? GROUP BY ALL",
@@ -318,7 +280,7 @@ def count_label_rows(
 
 
 def score_values_by_item(
-    connection: duckdb.DuckDBPyConnection, run_item_pairs: Sequence[tuple[str, str]], metric: str
+    connection: Connection, run_item_pairs: Sequence[tuple[str, str]], metric: str
 ) -> dict[tuple[str, str], set[float]]:
     """Return (run, item) → values of one metric, for those that have any."""
     runs, items = ([pair[index] for pair in run_item_pairs] for index in (0, 1))

@@ -1,7 +1,8 @@
-"""The file of the response log (SQLite, WAL): schema, transactions, clock, writers, its texts."""
+"""The file ``log.sqlite`` (WAL): schema, transactions, clock, writers, texts of the replies."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -23,9 +24,11 @@ from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Located, Request, Response, Token, Usage
 from cotlab.store.log_connection import LogConnection, LogError, connect_log, decode_object
-from cotlab.store.read_only import connect_read_only, is_read_only
-from cotlab.store.swap import check_integrity
+from cotlab.store.tables import SQLITE_STATEMENTS
 
+_KEYS_AT_ONCE = 10_000
+LOG = "log.sqlite"
+"""Name of the file in a store's folder."""
 COUNT_COLUMNS = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
 """Columns that sum over a run's calls; ``uncounted`` replies came without a number of tokens."""
 SCHEMA_STEPS = (
@@ -89,22 +92,26 @@ SCHEMA_STEPS = (
         "ALTER TABLE live ADD COLUMN machine TEXT",
         "ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60",
     ),
+    (
+        "ALTER TABLE replies ADD COLUMN digest TEXT",
+        "UPDATE replies SET digest = reply_digest(key, CAST(response AS BLOB))",
+        *SQLITE_STATEMENTS,
+    ),
 )
 """The file's schema as ordered steps; PRAGMA user_version holds how many it has."""
 
 
 def open_log(path: Path) -> LogConnection:
-    """Open the log's file, made or migrated where needed; commits survive a killed process.
+    """Open the file, made or migrated where needed; commits survive a killed process.
 
     One that may not be written is opened to be read.
     """
     connection = None
     try:
-        check_integrity(path.parent)
-        path.parent.mkdir(parents=True, exist_ok=True)
         if is_read_only(path):
-            connection = connect_read_only(path, len(SCHEMA_STEPS))
+            connection = _connect_read_only(path)
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             connection = connect_log(path)
             _use_wal(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -117,6 +124,40 @@ def open_log(path: Path) -> LogConnection:
         reason = error.reason if isinstance(error, LogError) else error
         raise StoreError(f"{path}: the response log cannot be opened: {reason}") from error
     return connection
+
+
+def is_read_only(path: Path) -> bool:
+    """Return whether a file cannot be written or its folder takes no file beside it."""
+    if not path.exists():
+        return path.parent.exists() and not os.access(path.parent, os.W_OK)
+    return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _connect_read_only(path: Path) -> LogConnection:
+    """Open a file that is not written; one that does not exist is empty."""
+    if not path.exists():
+        return connect_log(path, ":memory:")
+    connection = connect_log(path, f"{path.resolve().as_uri()}?mode=ro")
+    try:
+        version = _schema_version(connection)
+    except LogError:  # of a write-ahead log beside it, SQLite would have to make an index
+        connection.close()
+        wal_path = path.with_name(f"{path.name}-wal")
+        if wal_path.exists() and wal_path.stat().st_size:
+            raise _read_only_error(wal_path, "holds rows that cannot be read") from None
+        connection = connect_log(path, f"{path.resolve().as_uri()}?immutable=1")
+        version = _schema_version(connection)
+    if version < len(SCHEMA_STEPS):
+        connection.close()
+        raise _read_only_error(path, "was written by an older cotlab and cannot be brought forward")
+    return connection
+
+
+def _read_only_error(path: Path, fault: str) -> StoreError:
+    return StoreError(
+        f"{path}: {fault} in a read-only folder: copy the store to a folder that can be written,"
+        " and name that with COTLAB_STORE"
+    )
 
 
 @contextmanager
@@ -169,15 +210,22 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(wait_s)
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: LogConnection) -> None:
     if (version := _schema_version(connection)) > len(SCHEMA_STEPS):
         raise SchemaMismatch(version, len(SCHEMA_STEPS))
     if version == len(SCHEMA_STEPS):
         return
+    connection.create_function("reply_digest", 2, reply_digest, deterministic=True)
     with transaction(connection, "The schema of the response log"):
-        for step in SCHEMA_STEPS[_schema_version(connection) :]:
+        version = _schema_version(connection)
+        for step in SCHEMA_STEPS[version:]:
             for statement in step:
                 connection.execute(statement)
+        if version < len(SCHEMA_STEPS):
+            # DuckDB is imported for a store only, and a log may stand alone
+            from cotlab.store.older import import_older_store
+
+            import_older_store(connection)
         connection.execute(f"PRAGMA user_version = {len(SCHEMA_STEPS)}")
 
 
@@ -240,6 +288,34 @@ def may_be_running(machine: str | None, pid: int, age_s: float, timeout_s: float
     if machine == machine_id():
         return age_s < timeout_s and is_process_alive(pid)
     return abs(age_s) < timeout_s
+
+
+def reply_digest(key: str, response: str | bytes | None) -> str:
+    """Return the digest that is stored with a reply, by which a changed one is known."""
+    content = response.encode() if isinstance(response, str) else response or b""
+    return hashlib.sha256(f"{key}\n".encode("utf-8", "surrogateescape") + content).hexdigest()[:32]
+
+
+def is_intact(key: str, response: object, stored_digest: object) -> bool:
+    """Return whether a stored reply is the one that was stored."""
+    return isinstance(response, str) and stored_digest == reply_digest(
+        key, response.encode("utf-8", "surrogateescape")
+    )
+
+
+def count_intact(log: sqlite3.Connection, keys: list[str]) -> int:
+    """Return how many of the replies with these keys are in a log, as they were stored."""
+    n_intact = 0
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        part = keys[start : start + _KEYS_AT_ONCE]
+        places = ", ".join("?" * len(part))
+        n_intact += sum(
+            is_intact(*row)
+            for row in log.execute(
+                f"SELECT key, response, digest FROM replies WHERE key IN ({places})", part
+            )
+        )
+    return n_intact
 
 
 _SURROGATE_RE = re.compile("[\ud800-\udfff]")

@@ -8,11 +8,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
 import pandas as pd
 
 from cotlab.core.labels import OUTDATED_NOTE, Label, undo_id
-from cotlab.store.database import Store
+from cotlab.store.database import Connection, Store, Writer
 from cotlab.store.decisions import add_audit
 from cotlab.store.labels import add_labels, labels_from_table, select_labels
 from cotlab.store.responses import ResponseLog
@@ -124,7 +123,7 @@ its chain."""
 
 
 def withdraw_outdated_labels(
-    connection: duckdb.DuckDBPyConnection, log_path: Path, run: str, items: Collection[str]
+    connection: Writer, log_path: Path, run: str, items: Collection[str]
 ) -> int:
     """Withdraw the labels of items whose reply came later than the label.
 
@@ -137,7 +136,7 @@ def withdraw_outdated_labels(
 
     Parameters
     ----------
-    connection : DuckDBPyConnection
+    connection : Writer
         From ``Store.writing()``: the transaction that writes the new scores.
     log_path : Path
         The response log.
@@ -193,9 +192,7 @@ def _withdrawal_rows(group: pd.DataFrame) -> list[Label]:
     ]
 
 
-def _reply_keys_by_item(
-    connection: duckdb.DuckDBPyConnection, run: str, items: list[str]
-) -> dict[str, list[str]]:
+def _reply_keys_by_item(connection: Connection, run: str, items: list[str]) -> dict[str, list[str]]:
     """Return item → keys of the requests behind what a rater reads of it."""
     rows = connection.execute(
         "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND"

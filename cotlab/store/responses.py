@@ -28,11 +28,13 @@ from cotlab.store.log import (
     encode_json,
     encode_request,
     encode_response,
+    is_intact,
     log_clock,
     machine_id,
     may_be_running,
     open_log,
     read_overshoots,
+    reply_digest,
     transaction,
 )
 from cotlab.store.log_connection import decode_object, parse_stored_time
@@ -47,9 +49,9 @@ from cotlab.store.spends import (
 _HEARTBEAT_TIMEOUT_S = 30.0
 """Seconds without a heartbeat after which a run waits for no reply any more."""
 _UPSERT_REPLY_SQL = (
-    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
     " excluded.request, response = excluded.response, redacted = excluded.redacted, at ="
-    " excluded.at WHERE replies.redacted > excluded.redacted OR CASE WHEN"
+    " excluded.at, digest = excluded.digest WHERE replies.redacted > excluded.redacted OR CASE WHEN"
     " json_valid(replies.response) THEN json_extract(replies.response, '$.refused') ELSE 1 END"
 )
 
@@ -310,13 +312,16 @@ class ResponseLog:
     ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         """Return key → (request, reply) as JSON objects; None where not read or damaged."""
         rows = self._query_rows(
-            "SELECT key, CASE WHEN ? THEN request END, response FROM replies"
+            "SELECT key, CASE WHEN ? THEN request END, response, digest FROM replies"
             " WHERE key IN (SELECT value FROM json_each(?))",
             (with_requests, json.dumps(list(keys))),
         )
         return {
-            key: (decode_object(request), decode_object(response))
-            for key, request, response in rows
+            key: (
+                decode_object(request),
+                decode_object(response) if is_intact(key, response, stored_digest) else None,
+            )
+            for key, request, response, stored_digest in rows
         }
 
     def _query_rows(self, query: str, parameters: Sequence[Any]) -> list[Any]:
@@ -337,11 +342,11 @@ class ResponseLog:
 
     def _stored_reply(self, key: str) -> Response | None:
         row = self._connection.execute(
-            "SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)
+            "SELECT response, at, digest FROM replies WHERE key = ? AND redacted = 0", (key,)
         ).fetchone()
         if row is None:
             return None
-        reply = decode_response(row[0])
+        reply = decode_response(row[0]) if is_intact(key, row[0], row[2]) else None
         if reply is None:
             self._damaged_keys.add(key)
             return None
@@ -375,21 +380,17 @@ class ResponseLog:
 
     def _reply_row(
         self, request: Request, response: Response, stored_at: str
-    ) -> tuple[str, str, str | None, str, int, str]:
-        reply_fields = encode_response(response)
+    ) -> tuple[str, str, str | None, str, int, str, str]:
+        key, reply_fields = response.key, encode_response(response)
         if not self.redact:
-            return (
-                response.key,
-                request.kind,
-                encode_request(request),
-                encode_json(reply_fields),
-                0,
-                stored_at,
-            )
+            text = encode_json(reply_fields)
+            row_digest = reply_digest(key, text)
+            return key, request.kind, encode_request(request), text, 0, stored_at, row_digest
         redacted_fields: dict[str, Any] = {
             field_name: reply_fields[field_name]
             for field_name in ("key", "usage", "finish", "refused", "received_at")
             if field_name in reply_fields
         }
         redacted_fields["text_sha256"] = digest(response.text)
-        return response.key, request.kind, None, json.dumps(redacted_fields), 1, stored_at
+        text = json.dumps(redacted_fields)
+        return key, request.kind, None, text, 1, stored_at, reply_digest(key, text)

@@ -6,10 +6,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-import duckdb
-
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.store.database import Store
+from cotlab.store.database import Store, Writer
 from cotlab.store.decisions import add_audit
 from cotlab.store.live import LiveRunStore
 from cotlab.store.write import has_run
@@ -18,17 +16,20 @@ MAX_RUN_NAME_CHARACTERS = 80
 """Longest name of a run."""
 MAX_RUN_NOTE_CHARACTERS = 2000
 """Longest note on a run."""
-_DELETED_TABLES = (
+_COPIED_DELETIONS = (
     "DELETE FROM scores WHERE run = ?",
-    "DELETE FROM ended WHERE run = ?",
-    "DELETE FROM estimates WHERE run = ?",
-    "DELETE FROM constants WHERE run = ?",
     "DELETE FROM run_results WHERE run = ?",
     "DELETE FROM run_results WHERE kind = 'verdict' AND run IN ("  # they may compare with it
     "SELECT id FROM runs WHERE suite = (SELECT suite FROM runs WHERE id = ?))",
+)
+_STORED_DELETIONS = (
+    "DELETE FROM ended WHERE run = ?",
+    "DELETE FROM estimates WHERE run = ?",
+    "DELETE FROM constants WHERE run = ?",
     "DELETE FROM server_checks WHERE run = ?",
     "DELETE FROM queue_items WHERE run = ?",
     "DELETE FROM run_names WHERE run = ?",
+    "DELETE FROM run_replies WHERE run = ?",
     "DELETE FROM runs WHERE id = ?",
 )
 """What goes with a run. Labels, decisions and the audit are only ever added, and stay."""
@@ -69,7 +70,7 @@ class RunContent(NamedTuple):
 
 
 def edit_run(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     run: str,
     author: str,
     *,
@@ -81,7 +82,7 @@ def edit_run(
 
     Parameters
     ----------
-    connection : DuckDBPyConnection
+    connection : Writer
         One of ``Store.writing()``.
     run : str
         Id of the run, which stays.
@@ -103,7 +104,7 @@ def edit_run(
     """
     if not has_run(connection, run):
         raise UnknownName("run", run, ())
-    connection.execute(
+    connection.record(
         "INSERT INTO run_names SELECT ?, '', '', NULL WHERE NOT EXISTS"
         " (SELECT 1 FROM run_names WHERE run = ?)",
         [run, run],
@@ -113,14 +114,14 @@ def edit_run(
     ).fetchall()
     if name is not None and (name := " ".join(name.split())) != old_name:
         _require_length("name", name, MAX_RUN_NAME_CHARACTERS)
-        connection.execute("UPDATE run_names SET name = ? WHERE run = ?", [name, run])
+        connection.record("UPDATE run_names SET name = ? WHERE run = ?", [name, run])
         add_audit(connection, author, "run named", run, old_name, name, "")
     if note is not None and (note := note.strip()) != old_note:
         _require_length("note", note, MAX_RUN_NOTE_CHARACTERS)
-        connection.execute("UPDATE run_names SET note = ? WHERE run = ?", [note, run])
+        connection.record("UPDATE run_names SET note = ? WHERE run = ?", [note, run])
         add_audit(connection, author, "run noted", run, old_note, note, "")
     if is_archived is not None and is_archived is not was_archived:
-        connection.execute(
+        connection.record(
             "UPDATE run_names SET archived_at = ? WHERE run = ?",
             [datetime.now(UTC) if is_archived else None, run],
         )
@@ -175,8 +176,10 @@ def delete_run(store: Store, run: str, author: str) -> RunContent:
         [(name,)] = connection.execute(
             "SELECT coalesce(max(name), '') FROM run_names WHERE run = ?", [run]
         ).fetchall()
-        for statement in _DELETED_TABLES:
+        for statement in _COPIED_DELETIONS:
             connection.execute(statement, [run])
+        for statement in _STORED_DELETIONS:
+            connection.record(statement, [run])
         add_audit(
             connection, author, "run deleted", run, {"name": name, **content._asdict()}, None, ""
         )

@@ -11,12 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cotlab.core.errors import StoreError
-from cotlab.store.read_only import is_read_only
+from cotlab.store.log import is_read_only
 
 if TYPE_CHECKING:
-    import duckdb
-
-    from cotlab.store.database import Store
+    from cotlab.store.database import Store, Writer
 
 ResultKind = Literal["verdict", "cut_replies", "restated_steps"]
 """What is kept: the verdict on a run, its replies that were cut off, and its restated steps."""
@@ -76,9 +74,7 @@ def keep_results(
     return False
 
 
-def _set_result(
-    connection: duckdb.DuckDBPyConnection, kind: str, state: RunState, text: str, rules: str
-) -> None:
+def _set_result(connection: Writer, kind: str, state: RunState, text: str, rules: str) -> None:
     """Replace what is kept of a run; of one that has gone on since, nothing is kept."""
     connection.execute("DELETE FROM run_results WHERE run = ? AND kind = ?", [state.run_id, kind])
     connection.execute(
@@ -88,6 +84,6 @@ def _set_result(
     )
 
 
-def drop_results(connection: duckdb.DuckDBPyConnection, run_id: str) -> None:
+def drop_results(connection: Writer, run_id: str) -> None:
     """Forget what was computed from a run."""
     connection.execute("DELETE FROM run_results WHERE run = ?", [run_id])

@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 
 from cotlab.core.errors import ConfigError
 from cotlab.store.database import Store
-from cotlab.store.log import SCHEMA_STEPS
-from cotlab.store.read_only import connect_read_only
+from cotlab.store.log import open_log
 
 HITS_PER_PAGE = 50
 """Hits of one page of results."""
@@ -232,7 +231,7 @@ def _matching_keys(store: Store, query: SearchQuery, keys: list[str] | None) -> 
     def is_match(text: object) -> bool:
         return isinstance(text, str) and pattern.search(text.lower()) is not None
 
-    with closing(connect_read_only(store.log_path, len(SCHEMA_STEPS))) as connection:
+    with closing(open_log(store.log_path)) as connection:
         connection.create_function("is_match", 1, is_match, deterministic=True)
         rows = connection.execute(
             "SELECT key FROM replies WHERE (? IS NULL OR key IN (SELECT value FROM json_each(?)))"
@@ -252,7 +251,7 @@ def _reply_texts(store: Store, keys: list[str]) -> dict[str | None, str]:
     """Return the texts of stored replies by key."""
     if not keys:
         return {}
-    with closing(connect_read_only(store.log_path, len(SCHEMA_STEPS))) as connection:
+    with closing(open_log(store.log_path)) as connection:
         rows = connection.execute(
             "SELECT key, json_extract(response, '$.text') FROM replies"
             " WHERE key IN (SELECT value FROM json_each(?)) AND json_valid(response)",

@@ -39,7 +39,7 @@ def add_server_check(store: Store, run_id: str, check: ServerCheck) -> None:
     """Store the check of a server for a run."""
     findings_json = json.dumps({name: asdict(finding) for name, finding in check.findings.items()})
     with store.writing() as connection:
-        connection.execute(
+        connection.record(
             "INSERT INTO server_checks (run, provider, model, base_url, form, endpoint, findings,"
             " n_requests, checked_at, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [

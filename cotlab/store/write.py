@@ -8,29 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import duckdb
 import pyarrow as pa
 
 from cotlab.core.keys import canonical_json, digest
 from cotlab.core.types import Estimate, Plan, Score, Suite
-
-_SCORES_SCHEMA = pa.schema(
-    [
-        ("run", pa.string()),
-        ("scorer", pa.string()),
-        ("metric", pa.string()),
-        ("item_id", pa.string()),
-        ("step", pa.int32()),
-        ("sample", pa.int32()),
-        ("facet", pa.string()),
-        ("value", pa.float64()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("where_lo", pa.int32()),
-        ("where_hi", pa.int32()),
-        ("evidence", pa.list_(pa.string())),
-    ]
-)
+from cotlab.store.database import Writer
+from cotlab.store.tables import SCHEMAS, pack_sheet
 
 
 class EndedItem(NamedTuple):
@@ -49,7 +32,7 @@ class EndedItem(NamedTuple):
 
 
 def add_suite(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     suite: Suite,
     *,
     file_sha256: str = "",
@@ -64,9 +47,9 @@ def add_suite(
     ).fetchone()
     if count_row and count_row[0]:
         return
-    connection.execute("DELETE FROM items WHERE suite = ?", [suite.digest])
-    connection.execute("DELETE FROM suites WHERE digest = ?", [suite.digest])
-    connection.execute(
+    connection.record("DELETE FROM items WHERE suite = ?", [suite.digest])
+    connection.record("DELETE FROM suites WHERE digest = ?", [suite.digest])
+    connection.record(
         "INSERT INTO suites VALUES (?, ?, ?, ?, ?)",
         [suite.digest, suite.name, len(suite.items), file_sha256, datetime.now(UTC)],
     )
@@ -94,11 +77,11 @@ def add_suite(
             ),
         }
     )
-    insert_batch(connection, "items", batch)
+    connection.insert("items", batch)
 
 
 def add_run(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     run: str,
     plan: Plan,
     *,
@@ -113,7 +96,7 @@ def add_run(
 
     ``estimate`` is its expected requests, cost and prices.
     """
-    connection.execute(
+    connection.record(
         "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'planned', ?, NULL, ?, 0, 0, 0, 0,"
         " 0, 0, NULL, ?)",
         [
@@ -134,35 +117,31 @@ def add_run(
     )
 
 
-def set_plan(
-    connection: duckdb.DuckDBPyConnection, run: str, plan: Plan, config: Mapping[str, Any]
-) -> None:
+def set_plan(connection: Writer, run: str, plan: Plan, config: Mapping[str, Any]) -> None:
     """Store another plan of a run that has not asked anything of it yet."""
-    connection.execute(
+    connection.record(
         "UPDATE runs SET model = ?, plan = ?, plan_digest = ?, config = ?, revision = revision + 1"
         " WHERE id = ?",
         [str(plan.subject), canonical_json(plan), plan.digest, json.dumps(dict(config)), run],
     )
 
 
-def has_run(connection: duckdb.DuckDBPyConnection, run: str) -> bool:
+def has_run(connection: Writer, run: str) -> bool:
     """Return whether the store holds a run of this id, as this transaction sees it."""
     return connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchone() is not None
 
 
-def set_status(
-    connection: duckdb.DuckDBPyConnection, run: str, status: str, note: str | None = None
-) -> None:
+def set_status(connection: Writer, run: str, status: str, note: str | None = None) -> None:
     """Set the status: running, stopped, budget, failed or done; all but running end it."""
     ended_at = None if status == "running" else datetime.now(UTC)
-    connection.execute(
+    connection.record(
         "UPDATE runs SET status = ?, ended_at = ?, note = ?, revision = revision + 1 WHERE id = ?",
         [status, ended_at, note, run],
     )
 
 
 def set_counts(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     run: str,
     *,
     n_sent: int,
@@ -176,7 +155,7 @@ def set_counts(
     ``n_sent`` and ``spent_micro`` count all its processes; ``n_hits``, ``n_failed`` and
     ``saved_micro`` this one alone.
     """
-    connection.execute(
+    connection.record(
         "UPDATE runs SET asked = ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
         "saved_micro = saved_micro + ? WHERE id = ?",
         [n_sent, n_hits, n_failed, spent_micro, saved_micro, run],
@@ -184,76 +163,65 @@ def set_counts(
 
 
 def set_constants(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Writer,
     run: str,
     scorer: str,
     params_digest: str,
     constants: Mapping[str, Any],
 ) -> None:
     """Store the run-level constants of a scorer."""
-    connection.execute("DELETE FROM constants WHERE run = ? AND scorer = ?", [run, scorer])
-    connection.execute(
+    connection.record("DELETE FROM constants WHERE run = ? AND scorer = ?", [run, scorer])
+    connection.record(
         "INSERT INTO constants VALUES (?, ?, ?, ?)",
         [run, scorer, params_digest, canonical_json(constants)],
     )
 
 
-def add_ended(
-    connection: duckdb.DuckDBPyConnection, run: str, ended_items: Sequence[EndedItem]
-) -> None:
+def add_ended(connection: Writer, run: str, ended_items: Sequence[EndedItem]) -> None:
     """Replace the scores of each (run, item, scorer) as a whole, so that no row doubles."""
     if not ended_items:
         return
     ended_at = datetime.now(UTC)
-    ended_batch = pa.table(
-        {
-            "run": [run] * len(ended_items),
-            "scorer": [ended_item.scorer for ended_item in ended_items],
-            "item": [ended_item.item_id for ended_item in ended_items],
-            "version": pa.array([ended_item.version for ended_item in ended_items], pa.int32()),
-            "params_digest": [ended_item.params_digest for ended_item in ended_items],
-            "errors": pa.array(
-                [
-                    sum(item_score.status == "error" for item_score in ended_item.scores)
-                    for ended_item in ended_items
-                ],
-                pa.int32(),
-            ),
-            "refusals": pa.array(
-                [
-                    sum(item_score.status == "refused" for item_score in ended_item.scores)
-                    for ended_item in ended_items
-                ],
-                pa.int32(),
-            ),
-            "ended_at": pa.array([ended_at] * len(ended_items), pa.timestamp("us", tz="UTC")),
-        }
-    )
-    connection.register("marks", ended_batch)
-    for table, item_column in (("scores", "item_id"), ("ended", "item")):
-        connection.execute(
-            f"DELETE FROM {table} USING marks m WHERE {table}.run = m.run AND {table}.scorer ="
-            f" m.scorer AND {table}.{item_column} = m.item"
+    rows_by_item = [[_score_row(score) for score in ended.scores] for ended in ended_items]
+    marks = [
+        (
+            run,
+            ended.scorer,
+            ended.item_id,
+            ended.version,
+            ended.params_digest,
+            sum(score.status == "error" for score in ended.scores),
+            sum(score.status == "refused" for score in ended.scores),
+            ended_at,
         )
-    connection.unregister("marks")
-    rows = [
-        (run, ended_item.scorer, *_score_row(score))
-        for ended_item in ended_items
-        for score in ended_item.scores
+        for ended in ended_items
     ]
-    if rows:
-        typed_columns = zip(zip(*rows, strict=True), _SCORES_SCHEMA.types, strict=True)
-        columns = [pa.array(column, column_type) for column, column_type in typed_columns]
-        insert_batch(connection, "scores", pa.table(columns, schema=_SCORES_SCHEMA))
-    insert_batch(connection, "ended", ended_batch)
-    connection.execute("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
+    marks_batch = _batch("ended", marks)
+    with connection.registered("marks", marks_batch):
+        for table, item_column in (("scores", "item_id"), ("ended", "item")):
+            connection.execute(
+                f"DELETE FROM {table} USING marks m WHERE {table}.run = m.run AND {table}.scorer ="
+                f" m.scorer AND {table}.{item_column} = m.item"
+            )
+    scores = [
+        (run, ended.scorer, *row)
+        for ended, rows in zip(ended_items, rows_by_item, strict=True)
+        for row in rows
+    ]
+    if scores:
+        connection.insert_copied("scores", _batch("scores", scores))
+    connection.insert_copied("ended", marks_batch)
+    sheets = map(pack_sheet, rows_by_item)
+    connection.record_stored(
+        "INSERT OR REPLACE INTO ended VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*mark, sheet) for mark, sheet in zip(marks, sheets, strict=True)],
+    )
+    connection.record("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
 
 
-def set_estimates(
-    connection: duckdb.DuckDBPyConnection, run: str, estimates: Iterable[Estimate]
-) -> None:
+def set_estimates(connection: Writer, run: str, estimates: Iterable[Estimate]) -> None:
     """Replace a run's estimates."""
-    connection.execute("DELETE FROM estimates WHERE run = ?", [run])
+    connection.record("DELETE FROM estimates WHERE run = ?", [run])
     rows = [
         [
             run,
@@ -271,11 +239,8 @@ def set_estimates(
         ]
         for estimate in estimates
     ]
-    if rows:
-        connection.executemany(
-            "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
-        )
-    connection.execute("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
+    connection.record("INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *rows)
+    connection.record("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
 
 
 def _score_row(score: Score) -> tuple[Any, ...]:
@@ -301,8 +266,7 @@ def _score_row(score: Score) -> tuple[Any, ...]:
     )
 
 
-def insert_batch(connection: duckdb.DuckDBPyConnection, table: str, batch: pa.Table) -> None:
-    """Append the rows of ``batch``, which has the columns of the table in their order."""
-    connection.register("batch", batch)
-    connection.execute(f"INSERT INTO {table} SELECT * FROM batch")
-    connection.unregister("batch")
+def _batch(table: str, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    schema = SCHEMAS[table]
+    columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+    return pa.table([pa.array(*column) for column in columns], schema=schema)

@@ -36,7 +36,6 @@ from cotlab.store.facet_scores import list_facets, scores_without_value
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRun, LiveRunStore
 from cotlab.store.responses import ResponseLog
-from cotlab.store.swap import check_integrity
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 
 P = ParamSpec("P")
@@ -107,7 +106,6 @@ def _read_shared(
 ) -> R:
     """Return what ``read_once`` does, without a copy: no caller may change it."""
     current = store()
-    check_integrity(current.folder)
     file_state = current.file_state()
     key = (function.__module__, function.__qualname__, args, tuple(sorted(kwargs.items())))
     kept = _kept_reads(str(current.folder), file_state)

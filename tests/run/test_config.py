@@ -24,6 +24,7 @@ from cotlab.run.config import RunConfig, config_to_yaml, read_config, resumed_co
 from cotlab.run.launch import command_line
 from cotlab.run.options import ConfigField
 from cotlab.run.resolved import ResolvedRun
+from cotlab.run.transport.budget import read_prices
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     [
@@ -119,6 +120,16 @@ def test_a_file_leaves_out_what_no_option_is_called(tmp_path: Path) -> None:
     path.write_text("temprature: 1\n")
     with pytest.raises(UnknownName, match="Did you mean 'temperature'"):
         read_config({}, path)
+
+
+@pytest.mark.parametrize("value", ["!!timestamp x", '!!int ""', "!!bool x", "!!float []"])
+def test_a_tag_that_does_not_fit_is_one_message(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(f"seed: {value}\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml: not a YAML file"):
+        read_config({}, path)
+    with pytest.raises(ConfigError, match=r"run\.yaml"):
+        read_prices(str(path))
 
 
 def test_flags_win_over_the_environment_which_wins_over_the_file(

@@ -104,6 +104,15 @@ def test_3_a_run_that_broke_says_so_in_one_sentence(note: str) -> None:
     assert told == (3, "It broke. What was done is kept; go on with: cotlab run --resume r")
 
 
+def test_3_the_command_that_goes_on_names_the_hosts_of_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COTLAB_SEND_KEY_TO", ",proxy.example.com")
+    config = RunConfig(task_suite="math", model="m")
+    _, told = exit_status(Outcome("stopped", "Stopped", RunProgress()), {"run_id": "r"}, config)
+    assert told.endswith("cotlab run --resume r --send-key-to proxy.example.com")
+
+
 @pytest.mark.soak
 def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
     (tmp_path / "priced.py").write_text(PRICED)

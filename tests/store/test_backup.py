@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cotlab.core.errors import StoreBusy, StoreError, UnknownName
-from cotlab.store import read, swap, write
-from cotlab.store.backup import back_up, find_backup, finish_restore, list_backups, restore
+from cotlab.store import read, write
+from cotlab.store.backup import back_up, find_backup, list_backups, restore
 from cotlab.store.database import Store
+from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.responses import ResponseLog
 from tests.store.test_processes import killed_after, start
 from tests.support.command import cotlab
@@ -54,7 +55,7 @@ def test_a_backup_over_a_killed_store_leaves_no_newer_row(store: Store) -> None:
 
     restored = restore(Store(store.folder), backup.folder)
     assert restored.totals == backup.totals
-    assert not [name for name in swap.SIDE_FILES if (store.folder / name).exists()]
+    assert not list(store.folder.glob("*.wal")) and not list(store.folder.glob("*-wal"))
     assert (items(Store(store.folder)), n_replies(store)) == ({"kept"}, 1)
     assert (store.folder / "reports" / "r" / "report.md").read_text() == "kept"
     assert (store.folder / "suites" / "0" / "own.jsonl").read_text() == "kept"
@@ -79,7 +80,7 @@ def test_a_backup_is_made_beside_writers(store: Store) -> None:
     assert set(found) == {3} and len(found) >= 2 and n_replies(store) >= 1
 
 
-@pytest.mark.parametrize("name", ["cotlab.duckdb", "log.sqlite", "reports/r/report.md"])
+@pytest.mark.parametrize("name", ["log.sqlite", "reports/r/report.md"])
 def test_a_backup_that_was_changed_is_not_restored(store: Store, name: str) -> None:
     backup = back_up(store)
     content = bytearray((backup.folder / name).read_bytes())
@@ -99,60 +100,66 @@ def test_a_damaged_store_is_not_backed_up_as_if_it_were_whole(store: Store) -> N
         file.write(b"\xa5" * 4096)
     with pytest.raises(StoreError, match="damaged"):
         back_up(store)
-    assert list_backups(store) == [] and not list((store.folder / "backups").iterdir())
+    assert list_backups(store) == [] and not (store.folder / "backups").exists()
 
 
-def test_a_store_in_use_is_not_replaced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "LOCK_WAIT_S", 0.2)
+def test_a_store_whose_run_goes_on_is_not_replaced(store: Store) -> None:
     backup = back_up(store)
-    with closing(ResponseLog(store.log_path)), pytest.raises(StoreBusy, match=r"log\.sqlite"):
-        restore(store, backup.folder)
-    holder = start(store, "hold")
-    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    with pytest.raises(StoreBusy, match=r"cotlab\.duckdb"):
-        restore(store, backup.folder)
-    holder.communicate()
+    with closing(LiveRunStore(store.log_path)) as live_runs:
+        live_runs.begin_run("r", RunProgress())
+        with pytest.raises(StoreBusy, match="run r"):
+            restore(store, backup.folder)
+        live_runs.write_heartbeat("r", RunProgress(status="done"))
     assert restore(store, backup.folder).totals == backup.totals
 
 
-KILLED_RENAME = """
-import os, signal, sys
+RESTORE = """
+import sys
 from pathlib import Path
 from cotlab.store.backup import restore
 from cotlab.store.database import Store
-rename, left = Path.rename, int(sys.argv[3])
-def counted(path, target):
-    global left
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left -= 1
-    return rename(path, target)
-Path.rename = counted
+print("begin", flush=True)
 restore(Store(Path(sys.argv[1])), Path(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("n_renames", range(11))
-def test_a_restore_that_is_killed_loses_neither_store(store: Store, n_renames: int) -> None:
+@pytest.mark.parametrize("wait_s", [0, 0.02, 0.05, 0.1, 0.2, 0.4])
+def test_a_restore_that_is_killed_loses_neither_store(store: Store, wait_s: float) -> None:
     backup = back_up(store)
     with store.writing() as connection:
         write.add_ended(connection, "r", [ended("newer")])
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED_RENAME, store.folder, backup.folder, str(n_renames)]
-    )
-    assert done.returncode == (-signal.SIGKILL if n_renames < 11 else 0)
-    if not n_renames:
-        assert items(Store(store.folder)) == {"kept", "newer"}
-        return
-    with pytest.raises(StoreError, match="finish it with: cotlab restore"):
-        items(Store(store.folder))
-    with pytest.raises(StoreError, match="finish it with: cotlab restore"):
-        ResponseLog(store.log_path)
-    assert finish_restore(store) and not finish_restore(store)
+    words = [sys.executable, "-c", RESTORE, store.folder, backup.folder]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    time.sleep(wait_s)
+    process.kill()
+    process.communicate()
+    assert items(Store(store.folder)) in ({"kept"}, {"kept", "newer"})
+    restore(Store(store.folder), backup.folder)
     assert items(Store(store.folder)) == {"kept"} and n_replies(store) == 1
-    replaced = [name for name in list_backups(store) if name.startswith("replaced-")]
-    restore(Store(store.folder), find_backup(store, replaced[0]))
-    assert items(Store(store.folder)) == {"kept", "newer"}
+    assert not [path for path in store.folder.rglob(".*") if path.is_dir()]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "[]",
+        "null",
+        '{"files": null}',
+        '{"files": ["log.sqlite"]}',
+        '{"files": {"/etc/passwd": "0"}}',
+        '{"files": {"backups/evil/x": "0"}}',
+        '{"files": {"reports/../../x": "0"}}',
+        '{"files": {"log.sqlite": null}}',
+        '{"files": {"": "0"}}',
+    ],
+)
+def test_an_odd_list_of_files_is_one_message(store: Store, manifest: str) -> None:
+    backup = back_up(store)
+    (backup.folder / "backup.json").write_text(manifest)
+    with pytest.raises(StoreError, match=r"backup\.json: is damaged"):
+        restore(store, backup.folder)
+    assert items(store) == {"kept"}
 
 
 def test_the_commands(tmp_path: Path) -> None:

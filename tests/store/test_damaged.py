@@ -55,11 +55,11 @@ def test_a_damaged_log_is_one_message(store: Path, words: tuple[str, ...], start
     assert "log.sqlite: the response log can" in told.stderr and "backup" in told.stderr
 
 
-@pytest.mark.parametrize("words", [("report", "r"), ("runs",)], ids=" ".join)
 @pytest.mark.parametrize("start", [0, 3 * 4096])
-def test_a_damaged_database_is_one_message(store: Path, words: tuple[str, ...], start: int) -> None:
+def test_a_copy_that_cannot_be_opened_is_made_again(store: Path, start: int) -> None:
+    before = cotlab("report", "r", store=store).stdout
     overwrite(store / "cotlab.duckdb", start, 2_000_000)
-    assert "cotlab.duckdb: cannot be" in cotlab(*words, store=store, code=3).stderr
+    assert cotlab("report", "r", store=store).stdout == before
 
 
 def test_one_damaged_byte_in_one_reply_costs_no_report(store: Path) -> None:

@@ -102,30 +102,33 @@ def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
 
 
 CHOSEN = {
-    "log.py": {"name", "len(SCHEMA_STEPS)"},
+    "log.py": {"name", "len(SCHEMA_STEPS)", "places"},
     "responses.py": {"name", "', '.join(COUNT_COLUMNS)"},
     "write.py": {"table", "item_column"},
     "labels.py": {"', '.join(LABEL_COLUMNS)", "'labels' if history else 'current_labels'"},
     "pending.py": {"_QUEUE_STATE_SQL"},
     "server_checks.py": {"_SELECT_CHECKS"},
-    "backup.py": {"quoted_name(name)", "table"},
-    "salvage.py": {
-        "quoted_name(table)",
-        "table_name",
+    "backup.py": {"name"},
+    "check.py": {"table", "names"},
+    "older.py": {
         "table",
-        "names",
-        "searches",
-        "version",
-        "schema",
-        "first",
-        "last",
-        "row",
-        "sequence",
+        "selected",
+        "places",
+        "', '.join(names)",
+        "', '.join('?' * (len(names) + 1))",
+        "', '.join(SCORE_COLUMNS)",
+    },
+    "tables.py": {
+        "table",
+        "text",
+        "name",
+        "_SQLITE_TYPES.get(kind, 'INTEGER')",
     },
     "decisions.py": {"', '.join('?' * 14)", "newest_clause"},
     "search.py": {"_FACTS_SQL"},
     "recorded_models.py": {"_KEYS_SQL"},
-    "database.py": {"_sql_literal(path)", "mode_clause"},
+    "attached.py": {"_sql_literal(path)", "mode_clause"},
+    "database.py": {"table", "places", "', '.join(schema.names)"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own,
 question marks, counts, and the store's path as a literal, for ATTACH takes no parameter in DuckDB
@@ -158,7 +161,7 @@ def joined(path: Path) -> list[str]:
 
 
 def test_no_value_is_joined_into_sql(tmp_path: Path) -> None:
-    paths = [path for path in (ROOT / "cotlab").rglob("*.py") if "migrations" not in path.name]
+    paths = (ROOT / "cotlab").rglob("*.py")
     assert [line for path in paths for line in joined(path)] == []
     (tmp_path / "bad.py").write_text("c.execute(f\"SELECT * FROM runs WHERE id = '{run}'\")\n")
     assert joined(tmp_path / "bad.py") == ["bad.py, line 1: run"]

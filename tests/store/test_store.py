@@ -4,7 +4,9 @@ says when it cannot."""
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.types import Estimate, Item, Score, Step, Suite
-from cotlab.store import migrations, read, write
+from cotlab.store import read, write
 from cotlab.store.database import Store
+from cotlab.store.log import SCHEMA_STEPS
 from cotlab.store.write import EndedItem
 from tests.support.store_worker import ended
 
@@ -272,63 +275,27 @@ def test_an_empty_file_and_no_file_get_the_same_schema(store: Store, tmp_path: P
     }
 
 
-def test_an_older_file_is_migrated_and_keeps_its_rows(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(store, "r", ended("a"))
-
-    def more(connection: Any) -> None:
-        connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE DEFAULT 2")
-
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
-    newer = Store(store.folder)
-    assert read.run_scores(newer, "r")["weight"].tolist() == [2.0] * 3
-    with newer.reading() as connection:
-        assert connection.execute("SELECT max(version) FROM schema_version").fetchone() == (
-            len(migrations.MIGRATIONS),
-        )
-
-
-def test_a_migration_that_fails_leaves_the_older_file(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(store, "r", ended("a"))
-    before = schema(store)
-
-    def broken(connection: duckdb.DuckDBPyConnection) -> None:
-        connection.execute("ALTER TABLE scores ADD COLUMN weight DOUBLE")
-        raise RuntimeError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
-        with pytest.raises(RuntimeError):
-            read.run_scores(Store(store.folder), "r")
-    again = Store(store.folder)
-    assert schema(again) == before
-    assert len(read.run_scores(again, "r")) == 3
-
-
 def test_a_newer_file_is_refused_by_name(store: Store) -> None:
-    with store.writing() as connection:
-        connection.execute("INSERT INTO schema_version VALUES (99)")
+    keep(store, "r", ended("a"))
+    with closing(sqlite3.connect(store.log_path)) as log:
+        log.execute("PRAGMA user_version = 99")
+    store.path.unlink()
     for opened in (Store(store.folder).reading, Store(store.folder).writing):
-        with pytest.raises(SchemaMismatch, match="schema 99") as caught, opened():
+        with pytest.raises(SchemaMismatch) as caught, opened():
             pass
         assert (caught.value.store_version, caught.value.supported_version) == (
             99,
-            len(migrations.MIGRATIONS),
+            len(SCHEMA_STEPS),
         )
 
 
-def test_a_file_that_is_no_database_is_told_at_once(tmp_path: Path) -> None:
-    broken = Store(
-        tmp_path / "locked clocks", lock_timeout_s=60
-    )  # a name that holds the word of another error
-    broken.folder.mkdir()
-    broken.path.write_bytes(b"not a database" * 999)
-    with pytest.raises(StoreError, match="not a valid DuckDB database"), broken.reading():
-        pass
-    assert broken.path.read_bytes() == b"not a database" * 999
+def test_a_file_that_is_no_database_is_kept_under_another_name(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    keep(store, "r", ended("a"))
+    store.path.write_bytes(b"not a database" * 999)
+    assert len(read.run_scores(store, "r")) == 3
+    kept = store.path.with_name("cotlab.duckdb.replaced")
+    assert kept.read_bytes() == b"not a database" * 999
 
 
 @pytest.mark.parametrize("folder", ["file/store", "/proc/cotlab", "/proc"])

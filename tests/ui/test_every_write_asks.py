@@ -14,10 +14,11 @@ DOORS = ("cotlab.ui.new_run.processes", "cotlab.ui.cached")
 """Modules that pages write through: their callers ask."""
 BESIDES = ("cotlab.run.plan.check_connection", "cotlab.run.server_check.check_model")
 """Reads, but sends a key to a server that the caller names."""
-APART = ("cotlab.store.database.Store", "cotlab.store.migrations", "cotlab.ui", "pages")
+APART = ("cotlab.store.database.Store", "cotlab.store.older", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""
 HARMLESS = frozenset(
     {
+        "cotlab.store.log.open_log",
         "cotlab.store.live.LiveRunStore.__init__",
         "cotlab.store.responses.ResponseLog.__init__",
         # keeps what follows from a run that has ended, and changes nothing that anybody did

@@ -14,7 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cotlab.core.errors import ConfigError
@@ -22,6 +21,7 @@ from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import family_of, provider_info
 from cotlab.providers.keys import is_private
+from cotlab.run.yaml_file import read_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ def read_prices(path: str | Path | None) -> Mapping[str, Price]:
     if path is None:
         return {}
     try:
-        data: Any = yaml.safe_load(Path(path).read_text("utf-8"))
+        data: Any = read_yaml(Path(path))
         rows = _PriceFile.model_validate(data or {}).root
-    except (OSError, yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
+    except (OSError, ValueError, ArithmeticError) as error:
         message = " ".join(str(error).split())[:200]
         if isinstance(error, ValidationError):
             defects = (

@@ -1,0 +1,186 @@
+"""Bring the tables of a DuckDB file into ``log.sqlite``: those of an older store, or of a copy.
+
+Until schema 8 the DuckDB file was the store. Its tables are read by the names of their columns, so
+that each of those schemas is read alike.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
+from cotlab.store.attached import DATABASE, OLD_FILES, Attached
+from cotlab.store.log import LOG, count_intact, open_log, transaction
+from cotlab.store.log_connection import LOG_TIMEOUT_S, LogConnection
+from cotlab.store.tables import (
+    COPY_SCHEMA,
+    SCHEMAS,
+    SCORE_COLUMNS,
+    STORED_TABLES,
+    pack_sheet,
+    to_stored,
+)
+
+_DEFAULTS = {("calibrators", "kind"): "'chain'"}
+"""What a column says where an older schema did not have it; all others are NULL."""
+
+
+def import_older_store(log: LogConnection) -> None:
+    """Bring the DuckDB file of an older version beside a log into it, in the log's transaction.
+
+    The files are kept as they are in ``OLD_FILES``. Nothing is done where there is none.
+    """
+    path = log.path.with_name(DATABASE)
+    if not path.exists():
+        return
+    try:
+        with closing(Attached(path, read_only=True)) as attached:
+            if (version := older_version(attached.connection)) is None:
+                return
+            if version > COPY_SCHEMA - 1:
+                raise SchemaMismatch(version, COPY_SCHEMA - 1)
+            _keep_old_files(log.path)
+            import_tables(log, attached.connection)
+    except duckdb.Error as error:
+        if "Could not set lock" in str(error):
+            raise StoreBusy(LOG_TIMEOUT_S, f"a process that uses {path}") from error
+        raise StoreError(
+            f"{path}: cannot be read, so that the store cannot be brought forward:"
+            f" {str(error).splitlines()[0][:300]}. Put a backup in its place: cotlab restore"
+        ) from error
+
+
+def recover_tables(log: LogConnection) -> bool:
+    """Bring the tables of another store's copy into an empty log; return whether there is one."""
+    path = log.path.with_name(DATABASE)
+    if not path.exists():
+        return False
+    with suppress(duckdb.Error), closing(Attached(path, read_only=True)) as attached:
+        [(store,)] = attached.connection.execute("SELECT store FROM copied").fetchall()
+        if store != log.execute("SELECT id FROM store").fetchone()[0]:
+            with transaction(log, f"{log.path}: the store"):
+                import_tables(log, attached.connection)
+            return True
+    return False
+
+
+def use_old_files(folder: Path) -> Path:
+    """Put the files of before the migration in the place of a store's; return where its own are.
+
+    Raises
+    ------
+    StoreError
+        If there are none.
+    StoreBusy
+        If another process uses the store.
+    """
+    old_folder = folder / OLD_FILES
+    if not (old_folder / DATABASE).exists():
+        raise StoreError(f"{old_folder}: holds no files of an older version")
+    with closing(open_log(folder / LOG)) as log:
+        log.execute("PRAGMA journal_mode=DELETE").fetchall()  # fails where another has it open
+    new_folder = folder / f"after-migration-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    new_folder.mkdir()
+    for name in (LOG, DATABASE, f"{DATABASE}.wal"):
+        if (folder / name).exists():
+            (folder / name).rename(new_folder / name)
+    for path in old_folder.iterdir():
+        path.rename(folder / path.name)
+    old_folder.rmdir()
+    return new_folder
+
+
+def older_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """Return the schema of a file of an older version; None of a copy, and of an empty file."""
+    with suppress(duckdb.CatalogException):
+        [(version,)] = connection.execute("SELECT max(version) FROM schema_version").fetchall()
+        return int(version or 0)
+    return None
+
+
+def import_tables(log: sqlite3.Connection, source: duckdb.DuckDBPyConnection) -> None:
+    """Put the rows of a DuckDB file into the tables of a log, in its transaction."""
+    columns_by_table: dict[str, set[str]] = {}
+    for table, column in source.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = 'cotlab'"
+    ).fetchall():
+        columns_by_table.setdefault(table, set()).add(column)
+    for table in STORED_TABLES:
+        if table in columns_by_table and table != "ended":
+            names = SCHEMAS[table].names
+            selected = ", ".join(
+                name if name in columns_by_table[table] else _DEFAULTS.get((table, name), "NULL")
+                for name in names
+            )
+            places = ", ".join("?" * len(names))
+            log.executemany(
+                f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})",
+                _rows(source, f"SELECT {selected} FROM {table} ORDER BY rowid"),
+            )
+    names = SCHEMAS["ended"].names
+    insert_sql = f"INSERT OR REPLACE INTO ended VALUES ({', '.join('?' * (len(names) + 1))})"
+    runs = source.execute("SELECT run FROM ended UNION SELECT run FROM scores ORDER BY 1")
+    for (run,) in runs.fetchall():
+        ended = {
+            row[1:3]: row
+            for row in _rows(source, f"SELECT {', '.join(names)} FROM ended WHERE run = ?", run)
+        }
+        # scores of an item that never ended count as those of an error: they are scored again
+        evidence: set[str] = set()
+        for key, scores in _scores_by_item(source, run):
+            evidence.update(*(row[-1] or () for row in scores))
+            row = ended.pop(key, (run, *key, 0, "", 1, 0, None))
+            log.execute(insert_sql, (*row, pack_sheet(scores)))
+        log.executemany(insert_sql, [(*row, pack_sheet(())) for row in ended.values()])
+        if "run_replies" not in columns_by_table:
+            n_replies = count_intact(log, list(evidence))
+            log.execute("INSERT INTO run_replies VALUES (?, ?)", (run, n_replies))
+    log.execute("UPDATE store SET change = change + 1")
+
+
+def _scores_by_item(
+    source: duckdb.DuckDBPyConnection, run: str
+) -> Iterator[tuple[tuple[str, str], list[tuple[Any, ...]]]]:
+    query = (
+        f"SELECT scorer, item_id, {', '.join(SCORE_COLUMNS)} FROM scores WHERE run = ?"
+        " ORDER BY scorer, item_id, rowid"
+    )
+    for key, rows in groupby(_rows(source, query, run, is_stored=False), lambda row: row[:2]):
+        yield (key[0], key[1]), [row[2:] for row in rows]
+
+
+def _rows(
+    source: duckdb.DuckDBPyConnection, query: str, *parameters: Any, is_stored: bool = True
+) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a query, by default with values as SQLite holds them."""
+    for batch in pa.RecordBatchReader.from_stream(source.sql(query, params=list(parameters))):
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield tuple(map(to_stored, row)) if is_stored else row
+
+
+def _keep_old_files(log_path: Path) -> None:
+    folder = log_path.parent / OLD_FILES
+    folder.mkdir(exist_ok=True)
+    for name in (DATABASE, f"{DATABASE}.wal"):
+        (folder / name).unlink(missing_ok=True)
+        if log_path.with_name(name).exists():
+            try:
+                os.link(log_path.with_name(name), folder / name)
+            except OSError:  # a file system without links
+                shutil.copy2(log_path.with_name(name), folder / name)
+    with (
+        closing(sqlite3.connect(log_path)) as before,
+        closing(sqlite3.connect(folder / log_path.name)) as copy,
+    ):
+        before.backup(copy)
