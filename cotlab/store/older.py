@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.store.attached import DATABASE, OLD_FILES, Attached
+from cotlab.store.cut_replies import EVIDENCE_SQL
 from cotlab.store.log import LOG, count_intact, open_log, transaction
 from cotlab.store.log_connection import LOG_TIMEOUT_S, LogConnection
 from cotlab.store.tables import (
@@ -126,47 +127,35 @@ def import_tables(log: sqlite3.Connection, source: duckdb.DuckDBPyConnection) ->
             places = ", ".join("?" * len(names))
             log.executemany(
                 f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})",
-                _rows(source, f"SELECT {selected} FROM {table} ORDER BY rowid"),
+                (
+                    tuple(map(to_stored, row))
+                    for row in _rows(source, f"SELECT {selected} FROM {table} ORDER BY rowid")
+                ),
             )
-    names = SCHEMAS["ended"].names
-    insert_sql = f"INSERT OR REPLACE INTO ended VALUES ({', '.join('?' * (len(names) + 1))})"
-    runs = source.execute("SELECT run FROM ended UNION SELECT run FROM scores ORDER BY 1")
-    for (run,) in runs.fetchall():
-        ended = {
-            row[1:3]: row
-            for row in _rows(source, f"SELECT {', '.join(names)} FROM ended WHERE run = ?", run)
-        }
-        # scores of an item that never ended count as those of an error: they are scored again
-        evidence: set[str] = set()
-        for key, scores in _scores_by_item(source, run):
-            evidence.update(*(row[-1] or () for row in scores))
-            row = ended.pop(key, (run, *key, 0, "", 1, 0, None))
-            log.execute(insert_sql, (*row, pack_sheet(scores)))
-        log.executemany(insert_sql, [(*row, pack_sheet(())) for row in ended.values()])
-        if "run_replies" not in columns_by_table:
-            n_replies = count_intact(log, list(evidence))
-            log.execute("INSERT INTO run_replies VALUES (?, ?)", (run, n_replies))
+    # scores of an item that never ended count as those of an error: they are scored again
+    query = (
+        "SELECT coalesce(e.run, s.run), coalesce(e.scorer, s.scorer), coalesce(e.item, s.item_id),"
+        " coalesce(version, 0), coalesce(params_digest, ''), coalesce(errors, 1),"
+        f" coalesce(refusals, 0), ended_at, {', '.join(f's.{name}' for name in SCORE_COLUMNS)}"
+        " FROM ended e FULL JOIN scores s ON (e.run, e.scorer, e.item) = (s.run, s.scorer,"
+        " s.item_id) ORDER BY e.rowid, s.run, s.scorer, s.item_id, s.rowid"
+    )
+    n = len(SCHEMAS["ended"])
+    for _, rows in groupby(_rows(source, query), lambda row: row[:3]):
+        scores = list(rows)
+        sheet = pack_sheet(row[n:] for row in scores if row[n] is not None)
+        row = [*map(to_stored, scores[0][:n]), sheet]
+        log.execute(f"INSERT OR REPLACE INTO ended VALUES ({', '.join('?' * (n + 1))})", row)
+    if "run_replies" not in columns_by_table:
+        for (run,) in log.execute("SELECT DISTINCT run FROM ended").fetchall():
+            keys = [key for (key,) in source.execute(EVIDENCE_SQL, [run]).fetchall()]
+            log.execute("INSERT INTO run_replies VALUES (?, ?)", (run, count_intact(log, keys)))
     log.execute("UPDATE store SET change = change + 1")
 
 
-def _scores_by_item(
-    source: duckdb.DuckDBPyConnection, run: str
-) -> Iterator[tuple[tuple[str, str], list[tuple[Any, ...]]]]:
-    query = (
-        f"SELECT scorer, item_id, {', '.join(SCORE_COLUMNS)} FROM scores WHERE run = ?"
-        " ORDER BY scorer, item_id, rowid"
-    )
-    for key, rows in groupby(_rows(source, query, run, is_stored=False), lambda row: row[:2]):
-        yield (key[0], key[1]), [row[2:] for row in rows]
-
-
-def _rows(
-    source: duckdb.DuckDBPyConnection, query: str, *parameters: Any, is_stored: bool = True
-) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a query, by default with values as SQLite holds them."""
-    for batch in pa.RecordBatchReader.from_stream(source.sql(query, params=list(parameters))):
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield tuple(map(to_stored, row)) if is_stored else row
+def _rows(source: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[Any, ...]]:
+    for batch in pa.RecordBatchReader.from_stream(source.sql(query)):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _keep_old_files(log_path: Path) -> None:
