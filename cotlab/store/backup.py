@@ -159,7 +159,7 @@ def _put_aside(store: Store) -> Path | None:
         with closing(LiveRunStore(store.log_path)) as live_runs:
             for run in live_runs.list_live_runs():
                 if run.is_running:
-                    raise StoreBusy(0.0, f"run {run.run}: stop it first (cotlab stop {run.run})")
+                    raise StoreBusy(0.0, f"run {run.run}: stop it first")
         return back_up(store, name="replaced-").folder
     except StoreBusy:
         raise

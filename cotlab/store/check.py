@@ -79,7 +79,7 @@ def find_faults(store: Store) -> list[str]:
     """
     faults: list[str] = []
     with closing(open_log(store.log_path)) as log:
-        for find in (_damaged_pages, _bad_replies, _bad_sheets, _unreadable_tables):
+        for find in (_damaged_pages, _bad_replies, _bad_sheets):
             try:
                 faults += (f"{LOG}: {fault}" for fault in find(log))
             except StoreError as error:
@@ -119,15 +119,6 @@ def _bad_sheets(log: LogConnection) -> Iterator[str]:
             unpack_sheet(log.execute(sql, (run, scorer, item)).fetchone()[0])
         except (StoreError, ValueError, TypeError):
             yield f"the scores by {scorer} of item {item} in run {run} are damaged"
-
-
-def _unreadable_tables(log: LogConnection) -> Iterator[str]:
-    for table in STORED_TABLES:
-        try:
-            for _ in log.execute(f"SELECT * FROM {table}"):
-                pass
-        except StoreError as error:
-            yield f"rows of {table} cannot be read: {error}"
 
 
 def _compare_copy(store: Store, log: LogConnection) -> Iterator[str]:

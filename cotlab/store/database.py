@@ -55,8 +55,6 @@ BACKUPS = "backups"
 """Folder of a store for its backups."""
 _LEFTOVERS = r"cotlab\.duckdb|restoring|(?:replaced-)?\d{8}-\d{6}-\d{3}"
 """Names of files and folders that are being made; backups are 20261122-201500-123."""
-_VERSION_OFFSET = 52
-"""Offset of the version of DuckDB that made the file, in its header: v2.0.0, padded with zeros."""
 _MOST_COPIES = 3
 """Times that a copy is made again in one call."""
 _ROWS_AT_ONCE, _SHEETS_AT_ONCE = 50_000, 2_000
@@ -385,10 +383,6 @@ class Store:
                 return Attached(self.path, read_only=read_only)
             except duckdb.Error as error:
                 waited_s, message = time.monotonic() - started_at, str(error)
-                if "version number" in message:
-                    raise StoreError(
-                        f"{self.path}: cannot be opened: {self._version_message()}"
-                    ) from error
                 if "Permission denied" in message or "Cannot open file" in message:
                     raise StoreError(
                         f"{self.path}: cannot be opened: {_first_line(error)}"
@@ -404,17 +398,6 @@ class Store:
                     ) from error
             time.sleep(wait_s)
             wait_s = min(wait_s * 1.5, 0.1)
-
-    def _version_message(self) -> str:
-        """Say which version of DuckDB wrote the file, newer than the installed one."""
-        with self.path.open("rb") as file:
-            file.seek(_VERSION_OFFSET)
-            writer_version = file.read(32).rstrip(b"\0").decode("ascii", "replace")
-        return (
-            f"it was written by DuckDB {writer_version.removeprefix('v') or 'of a newer version'},"
-            f" which the installed DuckDB {duckdb.__version__} cannot read: pip install --upgrade"
-            " duckdb, or make it again with: cotlab doctor --rebuild"
-        )
 
     def _make_copy(self, log: LogConnection, *, keeps_old: bool = False) -> None:
         """Make the copy under another name and move it, so that a killed process leaves no part.

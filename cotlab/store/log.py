@@ -26,7 +26,6 @@ from cotlab.core.requests import Located, Request, Response, Token, Usage
 from cotlab.store.log_connection import LogConnection, LogError, connect_log, decode_object
 from cotlab.store.tables import SQLITE_STATEMENTS
 
-_KEYS_AT_ONCE = 10_000
 LOG = "log.sqlite"
 """Name of the file in a store's folder."""
 COUNT_COLUMNS = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
@@ -305,17 +304,11 @@ def is_intact(key: str, response: object, stored_digest: object) -> bool:
 
 def count_intact(log: sqlite3.Connection, keys: list[str]) -> int:
     """Return how many of the replies with these keys are in a log, as they were stored."""
-    n_intact = 0
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        part = keys[start : start + _KEYS_AT_ONCE]
-        places = ", ".join("?" * len(part))
-        n_intact += sum(
-            is_intact(*row)
-            for row in log.execute(
-                f"SELECT key, response, digest FROM replies WHERE key IN ({places})", part
-            )
-        )
-    return n_intact
+    rows = log.execute(
+        "SELECT key, response, digest FROM replies WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(keys),),
+    )
+    return sum(is_intact(*row) for row in rows)
 
 
 _SURROGATE_RE = re.compile("[\ud800-\udfff]")

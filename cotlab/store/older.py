@@ -22,7 +22,7 @@ import pyarrow as pa
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.store.attached import DATABASE, OLD_FILES, Attached
 from cotlab.store.cut_replies import EVIDENCE_SQL
-from cotlab.store.log import LOG, count_intact, open_log, transaction
+from cotlab.store.log import LOG, count_intact, log_clock, open_log, transaction
 from cotlab.store.log_connection import LOG_TIMEOUT_S, LogConnection
 from cotlab.store.tables import (
     COPY_SCHEMA,
@@ -35,6 +35,11 @@ from cotlab.store.tables import (
 
 _DEFAULTS = {("calibrators", "kind"): "'chain'"}
 """What a column says where an older schema did not have it; all others are NULL."""
+
+_RUNNING_SQL = (
+    'SELECT run FROM live WHERE state LIKE \'%"status": "running"%\' AND abs(? - heartbeat) < 10'
+)
+"""Runs that wrote a heartbeat in the last seconds: they write to the old tables."""
 
 
 def import_older_store(log: LogConnection) -> None:
@@ -51,6 +56,8 @@ def import_older_store(log: LogConnection) -> None:
                 return
             if version > COPY_SCHEMA - 1:
                 raise SchemaMismatch(version, COPY_SCHEMA - 1)
+            for (run,) in log.execute(_RUNNING_SQL, (log_clock(log),)).fetchall():
+                raise StoreBusy(0.0, f"run {run}, of an older version of cotlab: stop it first")
             _keep_old_files(log.path)
             import_tables(log, attached.connection)
     except duckdb.Error as error:

@@ -117,15 +117,6 @@ def add_run(
     )
 
 
-def set_plan(connection: Writer, run: str, plan: Plan, config: Mapping[str, Any]) -> None:
-    """Store another plan of a run that has not asked anything of it yet."""
-    connection.record(
-        "UPDATE runs SET model = ?, plan = ?, plan_digest = ?, config = ?, revision = revision + 1"
-        " WHERE id = ?",
-        [str(plan.subject), canonical_json(plan), plan.digest, json.dumps(dict(config)), run],
-    )
-
-
 def has_run(connection: Writer, run: str) -> bool:
     """Return whether the store holds a run of this id, as this transaction sees it."""
     return connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchone() is not None

@@ -62,15 +62,6 @@ def test_a_copy_that_cannot_be_opened_is_made_again(store: Path, start: int) -> 
     assert cotlab("report", "r", store=store).stdout == before
 
 
-def test_one_damaged_byte_in_one_reply_costs_no_report(store: Path) -> None:
-    before = cotlab("report", "r", store=store).stdout
-    with closing(sqlite3.connect(store / "log.sqlite", isolation_level=None)) as rows:
-        (key,) = rows.execute("SELECT key FROM replies WHERE kind = 'complete'").fetchone()
-        rows.execute("UPDATE replies SET response = '#' || response WHERE key = ?", (key,))
-    assert cotlab("report", "r", store=store).stdout == before
-    cotlab("run", "--resume", "r", store=store)
-
-
 @pytest.mark.parametrize("damaged", ["'{' || response", "CAST(x'7bff7d' AS TEXT)", "NULL", "'[]'"])
 def test_a_damaged_reply_is_asked_for_again_and_replaced(tmp_path: Path, damaged: str) -> None:
     path = tmp_path / "log.sqlite"

@@ -102,7 +102,7 @@ def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
 
 
 CHOSEN = {
-    "log.py": {"name", "len(SCHEMA_STEPS)", "places"},
+    "log.py": {"name", "len(SCHEMA_STEPS)"},
     "responses.py": {"name", "', '.join(COUNT_COLUMNS)"},
     "write.py": {"table", "item_column"},
     "labels.py": {"', '.join(LABEL_COLUMNS)", "'labels' if history else 'current_labels'"},
@@ -115,8 +115,8 @@ CHOSEN = {
         "selected",
         "places",
         "', '.join(names)",
-        "', '.join('?' * (len(names) + 1))",
-        "', '.join(SCORE_COLUMNS)",
+        "', '.join('?' * (n + 1))",
+        "', '.join((f's.{name}' for name in SCORE_COLUMNS))",
     },
     "tables.py": {
         "table",
