@@ -18,6 +18,7 @@ from cotlab.core.types import Estimate, Item, ModelRef, Plan, Score, ScorerSpec,
 from cotlab.store import calibrators, decisions, labels, read, run_names, write
 from cotlab.store.check import record_replies
 from cotlab.store.database import Store, Writer
+from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.responses import ResponseLog
 from cotlab.store.server_checks import ServerCheck, add_server_check
 from cotlab.store.tables import SCHEMAS, STORED_TABLES
@@ -238,6 +239,17 @@ def test_a_migration_that_fails_leaves_the_older_store(
     assert store.path.read_bytes() == content
     with closing(sqlite3.connect(store.log_path)) as log:
         assert log.execute("PRAGMA user_version").fetchone() == (5,)
+    assert rows(Store(store.folder))["labels"]
+
+
+def test_a_run_of_an_older_version_that_goes_on_is_no_migration(store: Store) -> None:
+    with closing(LiveRunStore(store.log_path)) as live:
+        live.write_heartbeat("r", RunProgress())
+    older(store, 8)
+    with pytest.raises(StoreBusy):
+        rows(Store(store.folder))
+    with closing(sqlite3.connect(store.log_path)) as log, log:
+        log.execute("UPDATE live SET heartbeat = heartbeat - 60")
     assert rows(Store(store.folder))["labels"]
 
 
