@@ -10,8 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.dark import dark_figure
-from cotlab.figures.printed import without_title
+from cotlab.figures.style import CARD, DARK
 
 MAX_CACHED_FIGURES = 128
 """Most figures that a server keeps."""
@@ -32,5 +31,4 @@ def cached_figure(name: str, table: pd.DataFrame) -> Any:
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_CACHED_FIGURES)
 def _figure_of_table(name: str, digest: str, is_dark: bool, _table: pd.DataFrame) -> Any:
-    figure = without_title(FIGURES[name](_table))
-    return dark_figure(figure) if is_dark else figure
+    return FIGURES[name](_table, look=DARK if is_dark else CARD)

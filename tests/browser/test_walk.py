@@ -71,7 +71,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
 
         expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
         expect(
-            page.get_by_text("How often the answer changes, by the step's position").first
+            page.get_by_text("Step effect (CCS) by position: answers that change").first
         ).to_be_visible()
         page.get_by_role("tab", name="One chain").click()
         steps = page.locator("button.row")
