@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import cotlab
+from cotlab.analysis.view import RunView
 from cotlab.run.config import read_config, stored_options
 from cotlab.run.launch import dry_run
 from cotlab.store import read
@@ -37,9 +38,9 @@ def test_the_number_is_near_that_of_a_dry_run_over_all_items(
 ) -> None:
     store, run_id = run
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    row = read.get_run(store, run_id)
-    settings = stored_options(row["config"])
-    suite = read.get_suite(store, row["suite"])
+    row = RunView.read(store, run_id)
+    settings = stored_options(row.config_json)
+    suite = read.get_suite(store, row.suite)
     for measure in ("change", "suggestion", "consistency"):
         counts = [
             dry_run(read_config({**options, "task_suite": suite.name}), suite)[1].n_requests
@@ -64,14 +65,14 @@ def test_a_run_that_goes_on_is_counted_anew(
     with grown.writing() as connection:  # as it was before an item had ended
         connection.execute("CREATE TABLE later AS SELECT * FROM scores")
         connection.execute("DELETE FROM scores")
-    assert added_cost_text(read.get_run(grown, run_id), "change") == UNKNOWN_COST_TEXT
+    assert added_cost_text(RunView.read(grown, run_id), "change") == UNKNOWN_COST_TEXT
     with grown.writing() as connection:
         connection.execute("INSERT INTO scores SELECT * FROM later")
         connection.execute("DROP TABLE later")
         connection.execute("UPDATE runs SET revision = revision + 1")
-    text = added_cost_text(read.get_run(grown, run_id), "change")
+    text = added_cost_text(RunView.read(grown, run_id), "change")
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    assert text == added_cost_text(read.get_run(store, run_id), "change") != UNKNOWN_COST_TEXT
+    assert text == added_cost_text(RunView.read(store, run_id), "change") != UNKNOWN_COST_TEXT
 
 
 def test_lamps_and_pages_say_it_beside_their_link(
