@@ -104,7 +104,7 @@ def feature_distributions(table: pd.DataFrame) -> Any:
     fig.update_layout(margin={"b": 54})
     apply_style(
         fig,
-        "Each feature's distribution (cumulative share of items, %)",
+        "Each feature's distribution (cumulative, %)",
         subtitle=subtitle,
         height=110 + 150 * n_panel_rows,
     )
