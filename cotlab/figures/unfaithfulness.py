@@ -20,18 +20,18 @@ from cotlab.figures.declare import (
     table_records,
     text_value,
 )
+from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import (
     MAX_RAW_VALUES,
     Mark,
     draw_background,
     draw_reference_line,
     draw_series,
-    hover_text,
     interval_values,
-    plotted_raw_values,
     subtitle_notes,
     threshold_marks,
 )
+from cotlab.figures.rows import add_row_text
 
 GROUPED_COLUMNS = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
 """Columns of a figure by group: ``group`` is a colour and symbol, ``at`` a position on the axis."""
@@ -63,11 +63,11 @@ def unfaithful_rates(table: pd.DataFrame) -> Any:
         title += " by classifier" if is_by_classifier else f" by “{name}”"
     return _draw_groups(
         rows,
-        f"{title} (share, 0 to 1)",
-        "Unfaithful rate",
+        f"{title} (%)",
+        "Unfaithful rate (%)",
         (0.0, 1.0),
         is_upright=False if is_by_classifier else None,
-        with_values=is_by_classifier,
+        is_share=True,
     )
 
 
@@ -84,10 +84,11 @@ def unfaithful_by_category(table: pd.DataFrame) -> Any:
     """Draw a row for each category, a dot with Wilson interval and n for each group."""
     return _draw_groups(
         table_records(table),
-        "Unfaithful responses by category (share, 0 to 1)",
-        "Unfaithful rate",
+        "Unfaithful responses by category (%)",
+        "Unfaithful rate (%)",
         (0.0, 1.0),
         is_upright=False,
+        is_share=True,
     )
 
 
@@ -120,27 +121,19 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
         n_rug_lines += _draw_rug(fig, first_row, category_style, n_rug_lines)
         all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
-    fig.update_yaxes(range=[-0.03 - 0.02 * n_rug_lines, 1.03])
+    fig.update_yaxes(range=[-0.03 - 0.02 * n_rug_lines, 1.03], tickformat=".0%")
     subtitle = subtitle_notes(all_marks, with_missing_points=False)
-    subtitle += (
-        [f"Faint, below 0: the single scores of up to {MAX_RAW_VALUES} responses."]
-        if n_rug_lines
-        else []
-    )
-    subtitle += (
-        [f"Dashed: the chosen threshold, {chosen_threshold:g}."]
-        if chosen_threshold is not None
-        else []
-    )
-    legend_height = 22 * (n_groups // 3)
-    return style.apply_style(
+    if n_rug_lines:
+        subtitle.append(f"Faint, below 0: the single scores of up to {MAX_RAW_VALUES} responses.")
+    if chosen_threshold is not None:
+        subtitle.append(f"Dashed: the chosen threshold, {chosen_threshold:g}.")
+    return apply_style(
         fig,
-        "Unfaithful responses by threshold (share, 0 to 1)",
+        "Unfaithful responses by threshold (%)",
         subtitle=subtitle,
         x="Threshold: unfaithful from this score on",
-        y="Unfaithful rate",
-        height=420 + legend_height,
-        margin={"b": 92 + legend_height},
+        y="Unfaithful rate (%)",
+        margin={"b": 70},
     )
 
 
@@ -240,13 +233,13 @@ def _draw_groups(
     *,
     is_upright: bool | None = None,
     is_log: bool = False,
-    with_values: bool = False,
+    is_share: bool = False,
     extra_notes: Sequence[str] = (),
 ) -> Any:
     """Draw the points of each group at each position, side by side, with n.
 
-    By default (``is_upright`` is None) many positions with long names become rows. Rows may have
-    the value and its interval beside n.
+    By default (``is_upright`` is None) many positions with long names become rows. Rows have their
+    numbers at the right.
     """
     rows_by_position, names = group_rows(rows, "at"), list(group_rows(rows, "group"))
     positions = list(rows_by_position)
@@ -259,7 +252,6 @@ def _draw_groups(
         position: sorted(group_rows(position_rows, "group"), key=names.index)
         for position, position_rows in rows_by_position.items()
     }
-    fig, all_marks = go.Figure(), list[Mark]()
     group_by_style_index = {
         int(style_index): str(row["group"])
         for row in rows
@@ -269,19 +261,17 @@ def _draw_groups(
         group_by_style_index.get(style_index, "")
         for style_index in range(max(group_by_style_index, default=-1) + 1)
     ]
+    fig, all_marks = go.Figure(), list[Mark]()
     for name, category_style in style.category_styles(names, names_by_style_index).items():
         marks = []
         for row in (row for row in rows if str(row["group"]) == name):
             position = str(row["at"])
-            group_spacing = 0.7 / max(2, len(groups_by_position[position]))
-            offset = (
-                groups_by_position[position].index(name)
-                - (len(groups_by_position[position]) - 1) / 2
-            ) * group_spacing
-            marks.append(Mark(name, positions.index(position) + offset, position, row))
+            groups = groups_by_position[position]
+            offset = (groups.index(name) - (len(groups) - 1) / 2) * 0.7 / max(2, len(groups))
+            x = positions.index(position) + offset
+            marks.append(Mark(name, x, position, row, is_share=is_share))
         draw_series(fig, marks, category_style, in_legend=len(names) > 1, is_upright=is_upright)
         all_marks += marks
-    _draw_counts(fig, all_marks, is_upright, is_log, with_values)
     update_position_axis, update_value_axis = (
         (fig.update_xaxes, fig.update_yaxes) if is_upright else (fig.update_yaxes, fig.update_xaxes)
     )
@@ -293,40 +283,41 @@ def _draw_groups(
         range=axis_ends if is_upright else axis_ends[::-1],
         showgrid=False,
     )
+    update_value_axis(showgrid=True, tickformat=".0%" if is_share else None)
     if is_log:
-        update_value_axis(type="log", showgrid=True, nticks=6)
+        update_value_axis(type="log", nticks=6)
     elif value_range is not None:
         padding = 0.05 * (value_range[1] - value_range[0])
-        update_value_axis(
-            range=[value_range[0] - padding, value_range[1] + 1.6 * padding], showgrid=True
-        )
+        update_value_axis(range=[value_range[0] - padding, value_range[1] + 1.6 * padding])
     else:
-        update_value_axis(rangemode="tozero", showgrid=True)
+        update_value_axis(rangemode="tozero")
     subtitle = subtitle_notes(all_marks, with_missing_points=True, with_series_names=True)
-    if len(all_marks) > _MAX_LABELLED_POINTS and is_upright:
-        item_counts = [int_value(mark.row, "n") for mark in all_marks]
-        subtitle.append(f"n from {min(item_counts)} to {max(item_counts)}; each on hover.")
-    n_legend_lines = len(names) // 3 + 1 if len(names) > 1 else 0
-    tick_height = (
-        14 * max(0, max(text.count("<br>") for text in tick_labels) - 1) if is_upright else 0
-    )
-    row_height = 40 if with_values else 26
-    height = 420 if is_upright else 150 + row_height * len(all_marks) + 14 * len(positions)
-    right_margin = 24 if is_upright else 116 if with_values else 68
-    return style.apply_style(
+    if not is_upright:
+        for mark in all_marks:
+            text = "n/a" if mark.point is None else f"{mark.text}, n = {mark.n}"
+            add_row_text(fig, mark.x, text, hovertext=mark.hover_text)
+    elif len(all_marks) <= _MAX_LABELLED_POINTS:
+        _draw_counts(fig, all_marks, is_log)
+    else:
+        item_counts = [mark.n for mark in all_marks]
+        subtitle.append(f"n from {min(item_counts)} to {max(item_counts)}; each in the data.")
+    extra_lines = max(text.count("<br>") for text in tick_labels) - 1
+    tick_height = 14 * max(0, extra_lines) if is_upright else 0
+    return apply_style(
         fig,
         title,
         subtitle=[*subtitle, *extra_notes],
         x="" if is_upright else value_title,
         y=value_title if is_upright else "",
-        height=height + 22 * n_legend_lines + tick_height,
-        margin={"b": 60 + 22 * n_legend_lines + tick_height, "r": right_margin},
+        height=(380 if is_upright else 110 + 26 * len(all_marks) + 14 * len(positions))
+        + tick_height,
+        margin={"b": 60 + tick_height, "r": 24 if is_upright else 190},
     )
 
 
 def _draw_rug(fig: Any, row: Row, category_style: style.CategoryStyle, line_index: int) -> int:
     """Draw the single scores of a small group below the rates; return the number of lines."""
-    scores = plotted_raw_values({**row, "values": row.get("scores")})
+    scores = Mark("", 0, "", {**row, "values": row.get("scores")}).raw_values
     if scores:
         y = [-0.03 - 0.02 * line_index] * len(scores)
         marker = {
@@ -350,39 +341,13 @@ def _tick_label(label: str, max_line_chars: int) -> str:
     return "<br>".join(map(style.escape, lines))
 
 
-def _draw_counts(
-    fig: Any, marks: Sequence[Mark], is_upright: bool, is_log: bool, with_values: bool = False
-) -> None:
-    """Write n above or right of each point, after its value in rows, and n/a without a point."""
-    if len(marks) > _MAX_LABELLED_POINTS and is_upright:
-        return
+def _draw_counts(fig: Any, marks: Sequence[Mark], is_log: bool) -> None:
+    """Write n above each point."""
     for mark in marks:
-        if mark.point is None:
-            if not is_upright:
-                fig.add_annotation(
-                    y=mark.x,
-                    x=0,
-                    xref="paper",
-                    xanchor="left",
-                    xshift=6,
-                    text="n/a",
-                    hovertext=hover_text(mark),
-                )
-            continue
-        raw_values = plotted_raw_values(mark.row) if is_upright else []
-        label_position = max(
-            value for value in (mark.hi, mark.point, *raw_values) if value is not None
-        )
-        label_position = math.log10(label_position) if is_log else label_position
-        anchor = (
-            {"x": mark.x, "y": label_position, "yanchor": "bottom", "yshift": 5}
-            if is_upright
-            else ({"x": label_position, "y": mark.x, "xanchor": "left", "xshift": 8})
-        )
-        text = f"n = {int_value(mark.row, 'n')}"
-        if with_values:
-            text = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{text}"
-        fig.add_annotation(**anchor, align="left", text=text)
+        values = [value for value in (mark.hi, mark.point, *mark.raw_values) if value is not None]
+        if mark.point is not None:
+            y = math.log10(max(values)) if is_log else max(values)
+            fig.add_annotation(x=mark.x, y=y, yanchor="bottom", yshift=5, text=f"n = {mark.n}")
 
 
 def _judge_score_range(rows: Sequence[Row]) -> tuple[float, float]:

@@ -182,13 +182,13 @@ def test_all_classifiers_stand_in_rows_with_value_interval_and_n() -> None:
     points = classifier_points(table, {"r": AxisPosition("r", "")}, "all")
     assert points["at"].tolist() == ["hint", "truncation"] and set(points["group"]) == {"r"}
     fig = unfaithful_rates(points)
-    assert "by classifier" in fig.layout.title.text
+    assert "by classifier" in fig.layout.meta["title"]
     assert [one.text for one in fig.layout.annotations if "n = " in one.text] == [
-        "1.00 [0.722, 1.00]<br>n = 10",
-        "0.500 [0.237, 0.763]<br>n = 10",
+        "100 [72.2, 100], n = 10",
+        "50.0 [23.7, 76.3], n = 10",
     ]
     (one,) = [classifier_points(table, {"r": AxisPosition("r", "")}, "hint")]
-    assert "by “hint”" in unfaithful_rates(one).layout.title.text
+    assert "by “hint”" in unfaithful_rates(one).layout.meta["title"]
     assert classifier_choices(["hint", "truncation"], 9) == ["hint", "truncation", "all"]
 
 
