@@ -76,8 +76,7 @@ def answer_change_scale(table: pd.DataFrame) -> Any:
         fig,
         "Steps that change the answer, edited and reworded (%)",
         subtitle=[interval_note(marks), *_reference_notes(references), *notes],
-        height=_ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 56,
-        margin={"r": 150, "b": 32},
+        height=_ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 80,
     )
 
 

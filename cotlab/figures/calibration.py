@@ -151,7 +151,6 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         x="r_raw: weighted mean of the parts",
         y="r_cal: probability of acceptable reasoning",
         height=420,
-        margin={"b": 64},
     )
 
 

@@ -117,7 +117,7 @@ def cell_hover_text(heading: str, value_lines: Sequence[str], missing_reason: st
 def format_cell_number(value: float | None, *, is_share: bool = False) -> str:
     """Format a number for a cell, with three digits or as "< 0.001", a share in %; escaped."""
     if is_share:
-        return style.escape(style.format_percent(value)) + ("" if value is None else "%")
+        return style.escape(style.format_percent(value))
     if value is not None and 0 < abs(value) < 0.001:
         return "&lt; 0.001" if value > 0 else "&gt; −0.001"
     return style.format_number(value)

@@ -49,7 +49,6 @@ def _draw_rows_around_zero(
         min_range=min_range,
         max_name_chars=30,
         row_height_px=44,
-        right_margin_px=214,
     )
     draw_reference_line(fig, x=0)
     return fig

@@ -101,7 +101,6 @@ def feature_distributions(table: pd.DataFrame) -> Any:
             "Bands: 95% for the whole line (Dvoretzky–Kiefer–Wolfowitz), as for independent items."
             " Solid: reference; dashed: current.",
         )
-    fig.update_layout(margin={"b": 54})
     apply_style(
         fig,
         "Each feature's distribution (cumulative, %)",
@@ -151,7 +150,7 @@ def drift_scores(table: pd.DataFrame) -> Any:
         fig.update_xaxes(
             title={"text": title},
             range=[-0.04, 1.2 * AXIS_END],
-            tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1],
+            tickvals=[0, 0.5, 1],
             col=panel_number,
         )
     for row_position, row in enumerate(tested_rows):
@@ -179,7 +178,6 @@ def drift_scores(table: pd.DataFrame) -> Any:
         "How far each feature moved (PSI in nats, KS 0 to 1)",
         subtitle=subtitle,
         height=110 + 28 * len(tested_rows),
-        margin={"r": 118, "b": 60},
     )
 
 
@@ -411,7 +409,6 @@ def drift_over_time(table: pd.DataFrame) -> Any:
         "Drift, check by check (PSI in nats, KS 0 to 1)",
         subtitle=subtitle,
         height=420,
-        margin={"b": 84},
     )
 
 

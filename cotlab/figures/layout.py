@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import plotly.graph_objects as go
@@ -13,7 +13,7 @@ from cotlab.figures import style
 from cotlab.figures.style import hue
 from cotlab.figures.text_width import text_width_px, wrap_to_width
 
-_TOP_PX, _BOTTOM_PX = 24, 56
+_TOP_PX, _BOTTOM_PX, _RIGHT_PX, _GAP_PX = 24, 56, 24, 8
 _LINE_HEIGHT = 1.3  # of the text size
 _LEGEND_LINE_PX, _LEGEND_MARK_PX = 20, 40
 _SCREEN_WIDTH_PX = 700
@@ -27,9 +27,8 @@ def apply_style(
     x: str = "",
     y: str = "",
     height: int = 380,
-    margin: Mapping[str, int] | None = None,
 ) -> Any:
-    """Set the template of the current look, titles and margins.
+    """Set the template of the current look, and the titles.
 
     Parameters
     ----------
@@ -42,9 +41,7 @@ def apply_style(
     x, y : str
         Axis titles. All texts may have markup; the caller escapes text from data.
     height : int, pixels
-        Without what stands above the plot, and without a legend.
-    margin : mapping of "l", "r" and "b" to int, pixels
-        Margins that differ from the template's.
+        With one line of tick labels and an axis title, without what stands above and below these.
 
     Returns
     -------
@@ -55,7 +52,6 @@ def apply_style(
     fig.update_layout(
         template=card_template(),
         height=height,
-        margin={"t": _TOP_PX, "b": _BOTTOM_PX, **(margin or {})},
         meta={"title": title, "subtitle": [text for text in paragraphs if text]},
     )
     if x:
@@ -100,7 +96,7 @@ def card_template() -> Any:
             "yanchor": "top",
             "font": {"size": style.TITLE_SIZE, "color": text},
         },
-        "margin": {"l": 64, "r": 24, "b": _BOTTOM_PX, "autoexpand": True},
+        "margin": {"l": 64, "autoexpand": True},
         "xaxis": {**axis, "showgrid": False},
         "yaxis": axis,
         "legend": {
@@ -132,8 +128,9 @@ def card_template() -> Any:
 
 
 def lay_out(fig: Any) -> Any:
-    """Give a styled figure its width, and the room of what stands above and below the plot."""
+    """Give a styled figure its width, and the room of what stands around the plot."""
     look, layout = style.current_look(), fig.layout
+    layout.margin.r = _right_margin_px(fig)
     width: float | None = None
     if look.widths_px:
         required = required_width_px(fig)
@@ -147,7 +144,8 @@ def lay_out(fig: Any) -> Any:
     title_height = _LINE_HEIGHT * style.TITLE_SIZE * len(title_lines)
     top_height = _head_height_px(fig) + title_height
     legend_height = _legend_height_px(fig, width or _SCREEN_WIDTH_PX)
-    height = layout.height + top_height + legend_height
+    bottom_height = _axis_height_px(fig)
+    height = layout.height + top_height + bottom_height - _BOTTOM_PX + legend_height
     if look.max_height_px is not None and not any(axis.ticktext for axis in fig.select_yaxes()):
         height = min(height, look.max_height_px)  # rows with a name each keep their height
     # plotly places a title by its first line: hence the padding of a title of several lines
@@ -155,7 +153,7 @@ def lay_out(fig: Any) -> Any:
     return fig.update_layout(
         width=None if width is None else round(width),
         height=round(height),
-        margin={"t": layout.margin.t + top_height, "b": layout.margin.b + legend_height},
+        margin={"t": _TOP_PX + top_height, "b": bottom_height + legend_height},
         title={
             "text": "<br>".join(f"<b>{line}</b>" for line in title_lines),
             "pad": {"l": 4, "t": 6 + extra_padding},
@@ -165,21 +163,48 @@ def lay_out(fig: Any) -> Any:
 
 def required_width_px(fig: Any) -> float:
     """Return the width in px that a figure needs so that its labels do not overlap."""
-    left_margin, plot_width = 64.0, max(160.0, _heads_width_px(fig))
+    left_margin, plot_width = 64.0, max(240.0, _heads_width_px(fig))
     tick_size = style.TEXT_SIZE - 1
     for axis in fig.select_yaxes():
         widths = [text_width_px(text, tick_size) for text in axis.ticktext or ()]
         left_margin = max([left_margin, *(width + 24 for width in widths)])
     for axis in fig.select_xaxes():
-        texts = axis.ticktext or ()
-        if axis.tickangle != -90:
-            widest = max((text_width_px(text, tick_size) for text in texts), default=0.0)
-            plot_width = max(plot_width, (widest + 8) * len(texts) / _domain_share(axis))
+        if axis.ticktext and axis.tickangle != -90:
+            length = (axis.range[1] - axis.range[0]) / _domain_share(axis)
+            halves = [text_width_px(text, tick_size) / 2 for text in axis.ticktext]
+            ticks = sorted(dict(zip(axis.tickvals, halves, strict=True)).items())
+            for (value, half), (next_value, next_half) in pairwise(ticks):
+                required = (half + _GAP_PX + next_half) * length / (next_value - value)
+                plot_width = max(plot_width, required)
     for trace in fig.data:
         if trace.type == "bar" and isinstance(trace.text, tuple) and trace.textangle == 0:
             widest = max(text_width_px(text, style.SMALL_TEXT_SIZE) for text in trace.text)
-            plot_width = max(plot_width, (widest + 8) * len(set(trace.x)))
-    return left_margin + plot_width + float(fig.layout.margin.r or 24)
+            plot_width = max(plot_width, (widest + _GAP_PX) * len(set(trace.x)))
+    return left_margin + plot_width + float(fig.layout.margin.r or _RIGHT_PX)
+
+
+def _right_margin_px(fig: Any) -> float:
+    """Return the room for the texts that begin at the right end of a panel."""
+    widths = [
+        text_width_px(note.text, note.font.size or style.SMALL_TEXT_SIZE) + (note.xshift or 0)
+        for note in fig.layout.annotations
+        if (note.x, note.xanchor) == (1, "left") and str(note.xref).endswith(("paper", "domain"))
+    ]
+    return max([_RIGHT_PX, *(width + _GAP_PX for width in widths)])
+
+
+def _axis_height_px(fig: Any) -> float:
+    """Return the height of tick labels and title of the lowest horizontal axis."""
+    tick_size, heights = style.TEXT_SIZE - 1, [0.0]
+    for axis in fig.select_xaxes():
+        texts = axis.ticktext or ("0",)
+        label_heights = [_LINE_HEIGHT * tick_size * (text.count("<br>") + 1) for text in texts]
+        if axis.tickangle == -90:
+            label_heights = [text_width_px(text, tick_size) for text in texts]
+        n_title_lines = axis.title.text.count("<br>") + 1 if axis.title.text else 0
+        height = max(label_heights) + _LINE_HEIGHT * style.TEXT_SIZE * n_title_lines
+        heights.append(height + (24 if n_title_lines else 14))
+    return max(heights)
 
 
 def _wrap_labels(fig: Any, width: float) -> None:

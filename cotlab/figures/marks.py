@@ -365,28 +365,24 @@ def interval_note(marks: Sequence[Mark]) -> str:
     return style.escape(" ".join(sentences))
 
 
-def subtitle_notes(
-    marks: Sequence[Mark],
-    *,
-    with_missing_points: bool = True,
-    with_series_names: bool = False,
-) -> list[str]:
-    """Return the subtitle's lines on intervals and, ``with_missing_points``, missing points."""
+def subtitle_notes(marks: Sequence[Mark]) -> list[str]:
+    """Return the subtitle's lines on intervals and on missing points."""
     interval_line = interval_note(marks)
     if any(mark.raw_values for mark in marks):
         interval_line = f"{interval_line} Faint: single {marks[0].unit}.".lstrip()
+    has_series = len({mark.series for mark in marks}) > 1
     notes = missing_notes(
-        (mark.reason, style.truncate_text(_position_name(mark, with_series_names)))
+        (mark.reason, style.truncate_text(_position_name(mark, has_series)))
         for mark in marks
-        if with_missing_points and mark.point is None
+        if mark.point is None
     )
     return [line for line in (interval_line, *notes) if line]
 
 
-def _position_name(mark: Mark, with_series_names: bool) -> str:
-    """Return the name of a mark's position, after that of its series if asked for."""
-    if with_series_names and mark.series != mark.position_name:
-        return f"{style.truncate_text(mark.series, 40)} at {mark.position_name}"
+def _position_name(mark: Mark, has_series: bool) -> str:
+    """Return the name of a mark's position, with that of its series where there are several."""
+    if has_series and mark.series != mark.position_name:
+        return f"{mark.position_name} ({style.truncate_text(mark.series, 40)})"
     return mark.position_name
 
 

@@ -352,7 +352,6 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
         subtitle=subtitle,
         x="Drop (nats)",
         height=110 + 40 * len(part_order),
-        margin={"r": 156},
     )
 
 

@@ -119,7 +119,6 @@ def item_parts(table: pd.DataFrame) -> Any:
         subtitle=["Line: mean of the suite.", *notes],
         x="Value",
         height=90 + 40 * len(rows),
-        margin={"r": 150},
     )
 
 

@@ -21,7 +21,6 @@ def draw_estimate_rows(
     styles: Mapping[str, style.CategoryStyle] | None = None,
     max_name_chars: int = 24,
     row_height_px: int = 40,
-    right_margin_px: int = 204,
 ) -> Any:
     """Return a figure with a row for each mark, with value, interval and n at the right.
 
@@ -37,7 +36,7 @@ def draw_estimate_rows(
         Colour and symbol of each series; by default there is one series.
     max_name_chars : int
         Characters after which a name is broken.
-    row_height_px, right_margin_px : int, pixels
+    row_height_px : int, pixels
     """
     fig = go.Figure()
     styles = styles or {"": style.CategoryStyle(style.hue(style.ACCENT_COLOUR), "circle")}
@@ -55,7 +54,6 @@ def draw_estimate_rows(
         subtitle=subtitle_notes(marks),
         x=x,
         height=100 + row_height_px * len(marks),
-        margin={"r": right_margin_px},
     )
 
 

@@ -26,7 +26,6 @@ from cotlab.figures.marks import (
     draw_reference_line,
     draw_series,
     jitter_offset,
-    missing_notes,
     subtitle_notes,
     threshold_marks,
 )
@@ -326,19 +325,8 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
     return apply_style(
         fig,
         "Answers and errors by threshold (%)",
-        subtitle=[
-            *subtitle_notes(all_marks, with_missing_points=False),
-            *missing_notes(
-                (
-                    (mark.reason, f"{mark.row['group']}, {mark.position_name}")
-                    for mark in all_marks
-                    if mark.point is None
-                ),
-                separator="; ",
-            ),
-        ],
+        subtitle=subtitle_notes(all_marks),
         x="Threshold on r_cal, the calibrated probability of acceptable reasoning",
         y="Share (%)",
         height=390,
-        margin={"b": 70},
     )

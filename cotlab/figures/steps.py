@@ -121,7 +121,7 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
     return apply_style(
         fig,
         style.escape(title),
-        subtitle=[*notes, *subtitle_notes(marks, with_series_names=True)],
+        subtitle=[*notes, *subtitle_notes(marks)],
         x="Step position (below: number of items)",
         y="Mean CCS",
     )
@@ -181,7 +181,7 @@ def rrr_by_mode(table: pd.DataFrame) -> Any:
             fig,
             [ceiling for _, ceiling in ceilings],
             [position for position, _ in ceilings],
-            [f"(n − 1)/n = {style.format_percent(ceiling)}%" for _, ceiling in ceilings],
+            [f"(n − 1)/n = {style.format_percent(ceiling)}" for _, ceiling in ceilings],
             {"symbol": "line-ns", "size": 26, "line": line},
             name=CEILING_LABEL,
         )
@@ -240,7 +240,6 @@ def ccs_ranking(table: pd.DataFrame) -> Any:
         subtitle=subtitle,
         x="CCS",
         height=100 + 42 * len(marks),
-        margin={"r": 178},
     )
 
 
@@ -341,8 +340,7 @@ def _draw_rows(
     return apply_style(
         fig,
         style.escape(title),
-        subtitle=[*notes, *subtitle_notes(marks, with_series_names=True)],
+        subtitle=[*notes, *subtitle_notes(marks)],
         x=f"Mean CCS{' (%)' if is_share else ''}",
         height=100 + (_ROW_PX * n_series + _ROW_SPACING_PX) * len(names),
-        margin={"r": 158},
     )

@@ -278,23 +278,26 @@ def format_number(value: float | None) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """Format a share in percent: "50.5", whole at 0 and at 100 and never rounded to them."""
+    """Format a share in percent: "50.5%", whole at 0 and at 100 and never rounded to them."""
     if share is None or not math.isfinite(share):
         return "n/a"
     if share in (0, 1):
-        return f"{100 * share:g}"
+        return f"{100 * share:g}%"
     text = f"{100 * share:.1f}".replace("-", "−")
-    return {"0.0": "<0.1", "−0.0": ">−0.1", "100.0": ">99.9"}.get(text, text)
+    text = {"0.0": "<0.1", "−0.0": ">−0.1", "100.0": ">99.9"}.get(text, text)
+    return f"{text.removesuffix('.0')}%"
 
 
 def interval_text(
     point: float | None, lo: float | None, hi: float | None, *, is_share: bool = False
 ) -> str:
-    """Format a point with its bounds: "0.361 [0.340, 0.382]", or "n/a"; a share in percent."""
-    texts = [(format_percent if is_share else format_number)(value) for value in (point, lo, hi)]
-    if texts[0] == "n/a" or "n/a" not in texts:
-        return "n/a" if texts[0] == "n/a" else f"{texts[0]} [{texts[1]}, {texts[2]}]"
-    return f"{texts[0]} [no interval]"
+    """Format a point with its bounds: "0.361 [0.340, 0.382]", "94% [90, 97]", or "n/a"."""
+    format_value = format_percent if is_share else format_number
+    text, *bounds = map(format_value, (point, lo, hi))
+    if text == "n/a":
+        return text
+    bounds_text = ", ".join(bound.removesuffix("%") for bound in bounds)
+    return f"{text} [{'no interval' if 'n/a' in bounds else bounds_text}]"
 
 
 def _rgb_channels(colour: str) -> tuple[int, int, int]:

@@ -122,7 +122,7 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
         all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.03 - 0.02 * n_rug_lines, 1.03], tickformat=".0%")
-    subtitle = subtitle_notes(all_marks, with_missing_points=False)
+    subtitle = subtitle_notes(all_marks)
     if n_rug_lines:
         subtitle.append(f"Faint, below 0: the single scores of up to {MAX_RAW_VALUES} responses.")
     if chosen_threshold is not None:
@@ -133,7 +133,6 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
         subtitle=subtitle,
         x="Threshold: unfaithful from this score on",
         y="Unfaithful rate (%)",
-        margin={"b": 70},
     )
 
 
@@ -291,7 +290,7 @@ def _draw_groups(
         update_value_axis(range=[value_range[0] - padding, value_range[1] + 1.6 * padding])
     else:
         update_value_axis(rangemode="tozero")
-    subtitle = subtitle_notes(all_marks, with_missing_points=True, with_series_names=True)
+    subtitle = subtitle_notes(all_marks)
     if not is_upright:
         for mark in all_marks:
             text = "n/a" if mark.point is None else f"{mark.text}, n = {mark.n}"
@@ -301,17 +300,13 @@ def _draw_groups(
     else:
         item_counts = [mark.n for mark in all_marks]
         subtitle.append(f"n from {min(item_counts)} to {max(item_counts)}; each in the data.")
-    extra_lines = max(text.count("<br>") for text in tick_labels) - 1
-    tick_height = 14 * max(0, extra_lines) if is_upright else 0
     return apply_style(
         fig,
         title,
         subtitle=[*subtitle, *extra_notes],
         x="" if is_upright else value_title,
         y=value_title if is_upright else "",
-        height=(380 if is_upright else 110 + 26 * len(all_marks) + 14 * len(positions))
-        + tick_height,
-        margin={"b": 60 + tick_height, "r": 24 if is_upright else 190},
+        height=380 if is_upright else 110 + 26 * len(all_marks) + 14 * len(positions),
     )
 
 

@@ -34,8 +34,8 @@ def test_rows_and_references_are_those_of_the_run_and_of_the_report() -> None:
     assert [trace.x[0] for trace in fig.data] == [0.505, 0.0]
     assert fig.layout.xaxis.tickformat == ".0%" and "(%)" in fig.layout.meta["title"]
     texts = [note.text for note in fig.layout.annotations]
-    assert "<b>50.5 [46.6, 54.2]</b><br>n = 300" in texts
-    assert "0 [0, 1.3]<br>n = 300" in texts
+    assert "<b>50.5% [46.6, 54.2]</b><br>n = 300" in texts
+    assert "0% [0, 1.3]<br>n = 300" in texts
 
 
 def test_a_run_that_measured_nothing_has_its_reason_and_no_point() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from cotlab.figures.style import (
     hue,
     with_opacity,
 )
+from cotlab.figures.text_width import text_width_px
 from tests.figures.test_style import CONFIG
 from tests.support.figure_tables import figure_table
 
@@ -101,6 +103,32 @@ def test_widths_are_the_venue_s_and_no_text_is_below_7_pt(name: str, preset: Any
     titled = spec(name, preset._replace(has_title=True).look)["layout"]
     lines = re.sub("<[^>]*>", " ", titled["title"]["text"]).split()
     assert lines == re.sub("<[^>]*>", " ", titled["meta"]["title"]).split()
+
+
+@pytest.mark.parametrize("look", [CARD, PRESETS["icml"].look])
+def test_long_numbers_at_the_right_end_within_the_figure(look: Any) -> None:
+    tiny = figure_table("modes_by_metric").assign(point=1.43e-6, lo=-1.05e-6, hi=1.91e-6)
+    drawn = FIGURES["modes_by_metric"](tiny, look=look)
+    widths = [text_width_px(note.text, note.font.size) for note in drawn.layout.annotations]
+    assert max(widths) > 150 and drawn.layout.margin.r > max(widths) + 14
+
+
+@pytest.mark.parametrize("name", ["cmi_density", "item_density", "validation_doses"])
+def test_labels_at_uneven_places_of_an_axis_do_not_meet(name: str) -> None:
+    drawn = FIGURES[name](figure_table(name), look=PRESETS["icml"].look)
+    plot_width = drawn.layout.width - 64 - drawn.layout.margin.r
+    axis = drawn.layout.xaxis
+    left, right = axis.domain or (0, 1)
+    px = plot_width * (right - left) / (axis.range[1] - axis.range[0])
+    ticks = sorted(zip(axis.tickvals, axis.ticktext, strict=True))
+    for (value, text), (next_value, next_text) in pairwise(ticks):
+        halves = (text_width_px(text, 12) + text_width_px(next_text, 12)) / 2
+        assert (next_value - value) * px > halves
+
+
+def test_a_missing_point_is_named_with_its_series_where_there_are_several() -> None:
+    notes = FIGURES["drop_density"](figure_table("drop_density")).layout.meta["subtitle"]
+    assert "n/a (no score is defined here): 50% of positions (shuffle)" in notes
 
 
 def test_a_preset_is_as_wide_as_the_venue_says() -> None:

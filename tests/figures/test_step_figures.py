@@ -74,14 +74,14 @@ def test_position_bars_end_at_the_bounds_of_the_table() -> None:
     assert "Shown: remove." in head(fig)
     assert "95% intervals over items, bootstrap (BCa, 2000 resamples)" in head(fig)
     assert "n = 48 items, 2 undefined" in trace["hovertext"][0]
-    assert "20.0 [0, 25.0]" in trace["hovertext"][0]
+    assert "20% [0, 25]" in trace["hovertext"][0]
 
 
 def test_few_points_have_their_value_and_interval_beside_them() -> None:
     rows = [{"mode": mode, "step": step} for step in range(6) for mode in ABLATION_MODES]
     fig = FIGURES["ccs_by_position"](positions(rows=rows)).to_dict()
     assert len(rows) == MAX_ROWS
-    assert [note["text"] for note in notes(fig)] == ["40.0 [30.0, 55.0]"] * 30
+    assert [note["text"] for note in notes(fig)] == ["40% [30, 55]"] * 30
     places = {y for trace in markers(fig) for y in trace["y"]}
     assert {note["y"] for note in notes(fig)} == places and len(places) == 30
     many = positions(rows=[*rows, {"step": 6}])
@@ -141,10 +141,10 @@ def test_an_undefined_position_is_said_and_not_drawn() -> None:
     assert (trace["x"], trace["y"]) == ([0.4], [0])
     _, note = notes(fig)
     assert (note["text"], note["y"], note["x"]) == ("n/a", 1, 1) and note["xref"] == "paper"
-    assert "n/a (nothing follows &lt;it&gt;): remove at position 2" in head(fig)
+    assert "n/a (nothing follows &lt;it&gt;): position 2" in head(fig)
     assert "nothing follows &lt;it&gt;" in note["hovertext"]
     many = FIGURES["ccs_by_position"](positions(rows=[{"step": i} for i in range(2, 40)] + [gap]))
-    assert "n/a (nothing follows &lt;it&gt;): remove at position 2" in head(many.to_dict())
+    assert "n/a (nothing follows &lt;it&gt;): position 2" in head(many.to_dict())
 
 
 def test_a_table_without_any_value_still_draws() -> None:
@@ -248,15 +248,15 @@ def ratios() -> pd.DataFrame:
 def test_rrr_stands_beside_its_ceiling() -> None:
     fig = FIGURES["rrr_by_mode"](ratios().assign(threshold=0.1)).to_dict()
     dash = next(trace for trace in fig["data"] if trace["name"] == CEILING_LABEL)
-    assert (dash["x"], dash["y"], dash["hovertext"]) == ([0.75], [1], ["(n − 1)/n = 75.0%"])
+    assert (dash["x"], dash["y"], dash["hovertext"]) == ([0.75], [1], ["(n − 1)/n = 75%"])
     assert dash["showlegend"] is True
     closed, still_open = (trace for trace in markers(fig) if trace is not dash)
     assert bounds(closed, "x") == [pytest.approx((0.6, 0.75))]
     assert (still_open["x"], still_open["y"]) == ([0.1], [0])
     assert fig["layout"]["yaxis"]["ticktext"] == ["corrupt", "remove", "truncate"]
     assert [note["text"].split("<br>")[0] for note in notes(fig)] == [
-        "10.0 [no interval]",
-        "70.0 [60.0, 75.0]",
+        "10% [no interval]",
+        "70% [60, 75]",
         "n/a",
     ]
     # the title is that of the table with and without the threshold

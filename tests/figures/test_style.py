@@ -156,18 +156,20 @@ def test_an_interval_is_never_half_said() -> None:
     assert style.interval_text(0.361, 0.34, 0.382) == "0.361 [0.340, 0.382]"
     assert style.interval_text(0.361, None, None) == "0.361 [no interval]"
     assert style.interval_text(0.361, 0.34, None) == "0.361 [no interval]"
+    assert style.interval_text(0.94, 0.9, 0.9999, is_share=True) == "94% [90, >99.9]"
     assert style.interval_text(None, None, None) == style.interval_text(float("nan"), 0, 1) == "n/a"
 
 
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0, "0"),
-        (1, "100"),
-        (0.505, "50.5"),
-        (0.0002, "<0.1"),
-        (0.9999, ">99.9"),
-        (-0.25, "−25.0"),
+        (0, "0%"),
+        (1, "100%"),
+        (0.505, "50.5%"),
+        (0.94, "94%"),
+        (0.0002, "<0.1%"),
+        (0.9999, ">99.9%"),
+        (-0.25, "−25%"),
         (None, "n/a"),
     ],
 )
