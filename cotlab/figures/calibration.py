@@ -17,6 +17,7 @@ from cotlab.figures.declare import (
     figure,
     float_value,
     group_rows,
+    in_order,
     int_value,
     table_records,
 )
@@ -178,12 +179,7 @@ def calibrator_comparison(table: pd.DataFrame) -> Any:
     marks the calibrator in use.
     """
     rows = table_records(table)
-    metrics = [
-        *(m for m in CALIBRATION_METRICS if any(row["metric"] == m for row in rows)),
-        *dict.fromkeys(
-            str(row["metric"]) for row in rows if row["metric"] not in CALIBRATION_METRICS
-        ),
-    ]
+    metrics = in_order((row["metric"] for row in rows), tuple(CALIBRATION_METRICS))
     names = list(dict.fromkeys(str(row["calibrator"]) for row in rows))
     style_by_calibrator, fig = style.category_styles(names, tuple(CALIBRATOR_STYLES)), go.Figure()
     used_calibrators = {str(row["calibrator"]) for row in rows if _is_chosen(row)}

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.declare import Row, figure, float_value, table_records, text_value
+from cotlab.figures.declare import Row, figure, float_value, in_order, table_records, text_value
 from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import draw_background, draw_markers, draw_missing, missing_notes
 
@@ -207,10 +207,7 @@ def verification_links(table: pd.DataFrame) -> Any:
     ``quote``, the passage that decided the link.
     """
     rows = table_records(table)
-    links = [link for link in LINK_ORDER if any(row["link"] == link for row in rows)]
-    links += [
-        link for link in dict.fromkeys(str(row["link"]) for row in rows) if link not in LINK_ORDER
-    ]
+    links = in_order((row["link"] for row in rows), LINK_ORDER)
     n_steps = max(int(row["step"]) for row in rows) + 1
     # the question is above the first step
     first_position = -1 if any(int(row["step"]) == 0 for row in rows) else 0

@@ -135,6 +135,12 @@ def group_rows(rows: Iterable[Row], column: str, order_column: str = "") -> dict
     return rows_by_name
 
 
+def in_order(names: Iterable[object], order: Sequence[str]) -> list[str]:
+    """Return each name once: those in ``order`` as it has them, then the others as they come."""
+    unique_names = dict.fromkeys(map(str, names))
+    return sorted(unique_names, key=lambda n: order.index(n) if n in order else len(order))
+
+
 def count_range(rows: Iterable[Row]) -> str:
     """Return the numbers of items of rows as text: "48", or "45–48" if they differ."""
     item_counts = [int_value(row, "n") for row in rows]

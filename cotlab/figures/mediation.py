@@ -7,7 +7,7 @@ subtitle), ``reason`` (of a missing point) and ``values`` (raw values, drawn up 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,15 @@ from cotlab.figures.cells import (
     draw_cells,
     format_cell_number,
 )
-from cotlab.figures.declare import Row, count_range, figure, int_value, table_records, text_value
+from cotlab.figures.declare import (
+    Row,
+    count_range,
+    figure,
+    in_order,
+    int_value,
+    table_records,
+    text_value,
+)
 from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import (
     IntervalUnit,
@@ -383,8 +391,8 @@ def _donor_name(row: Row) -> str:
 def span_heatmap(table: pd.DataFrame) -> Any:
     """Draw cells in viridis, or from orange to blue for a signed metric."""
     rows = table_records(table)
-    sources = _ordered({str(row["source"]): None for row in rows}, MEDIATION_SOURCES)
-    metrics = _ordered({str(row["metric"]): None for row in rows}, SPAN_METRIC_ORDER)
+    sources = in_order((row["source"] for row in rows), MEDIATION_SOURCES)
+    metrics = in_order((row["metric"] for row in rows), SPAN_METRIC_ORDER)
     row_keys = [(source, metric) for source in sources for metric in metrics]
     spans = sorted(dict.fromkeys(str(row["span"]) for row in rows), key=span_sort_key)
     row_by_cell = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
@@ -433,11 +441,6 @@ def span_heatmap(table: pd.DataFrame) -> Any:
         is_upright=is_upright,
         column_interval=1 + is_dense,
     )
-
-
-def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
-    """Return the known names in their order, then the others in that of the table."""
-    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
 def span_sort_key(span: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.cells import draw_pair_matrix
-from cotlab.figures.declare import Row, figure, float_value, table_records, text_value
+from cotlab.figures.declare import Row, figure, float_value, in_order, table_records, text_value
 from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import Mark, missing_notes
 from cotlab.figures.rows import (
@@ -124,14 +124,8 @@ def item_parts(table: pd.DataFrame) -> Any:
 
 def order_components(rows: Sequence[Row]) -> list[Row]:
     """Sort rows by COMPONENT_ORDER, others last."""
-    return sorted(
-        rows,
-        key=lambda row: (
-            COMPONENT_ORDER.index(str(row["part"]))
-            if row["part"] in COMPONENT_ORDER
-            else len(COMPONENT_ORDER)
-        ),
-    )
+    parts = in_order((row["part"] for row in rows), COMPONENT_ORDER)
+    return sorted(rows, key=lambda row: parts.index(str(row["part"])))
 
 
 def _part_name(row: Row) -> str:

@@ -22,7 +22,15 @@ from cotlab.figures.cells import (
     draw_cells,
     format_cell_number,
 )
-from cotlab.figures.declare import Row, figure, float_value, int_value, table_records, text_value
+from cotlab.figures.declare import (
+    Row,
+    figure,
+    float_value,
+    in_order,
+    int_value,
+    table_records,
+    text_value,
+)
 from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import Mark, missing_notes
 from cotlab.figures.rows import draw_estimate_rows
@@ -246,11 +254,8 @@ def perturbation_label(perturbation: object) -> str:
 
 def order_perturbations(names: Iterable[str]) -> list[str]:
     """Order perturbations: those that keep the meaning, those that change it, others, groups."""
-    rank_by_name = {name: i for i, name in enumerate(_PERTURBATION_ORDER)}
-    return sorted(
-        dict.fromkeys(names),
-        key=lambda name: (name in GROUP_NAMES, rank_by_name.get(name, len(rank_by_name))),
-    )
+    ordered = in_order(names, _PERTURBATION_ORDER)
+    return sorted(ordered, key=lambda name: name in GROUP_NAMES)
 
 
 def format_measure(metric: str, value: float) -> str:

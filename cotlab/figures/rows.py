@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
 from typing import Any
 
 import plotly.graph_objects as go
@@ -10,6 +12,9 @@ import plotly.graph_objects as go
 from cotlab.figures import style
 from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import Mark, draw_series, interval_values, subtitle_notes
+
+_ROW_PX, _GROUP_GAP = 18, 0.8
+"""Height of a row among several of one name, and the space between names, in rows."""
 
 
 def draw_estimate_rows(
@@ -21,13 +26,15 @@ def draw_estimate_rows(
     styles: Mapping[str, style.CategoryStyle] | None = None,
     max_name_chars: int = 24,
     row_height_px: int = 40,
+    notes: Sequence[str] = (),
 ) -> Any:
     """Return a figure with a row for each mark, with value, interval and n at the right.
 
     Parameters
     ----------
     marks : sequence of Mark
-        Row i is at position i, with the name of its position.
+        Rows in their order; those with the same position name stand together, in the order of
+        ``styles``.
     title, x : str
         Titles of the figure and of its axis of values.
     min_range : (float, float)
@@ -37,23 +44,39 @@ def draw_estimate_rows(
     max_name_chars : int
         Characters after which a name is broken.
     row_height_px : int, pixels
+        Of a row with a name of its own.
+    notes : sequence of str
+        Lines of the subtitle before those on intervals.
     """
     fig = go.Figure()
     styles = styles or {"": style.CategoryStyle(style.hue(style.ACCENT_COLOUR), "circle")}
+    names, series_order = list(dict.fromkeys(m.position_name for m in marks)), list(styles)
+    is_grouped = len(names) < len(marks)
+    gap = _GROUP_GAP if is_grouped else 0.0
+    rows = sorted(marks, key=lambda m: (names.index(m.position_name), series_order.index(m.series)))
+    rows = [
+        mark._replace(x=i + gap * names.index(mark.position_name)) for i, mark in enumerate(rows)
+    ]
     for series, category_style in styles.items():
-        series_marks = [mark for mark in marks if mark.series == series]
+        series_marks = [mark for mark in rows if mark.series == series]
         draw_series(fig, series_marks, category_style, in_legend=len(styles) > 1, is_upright=False)
-    for mark in marks:
-        text = "n/a" if mark.point is None else f"{mark.text}<br>{mark.count_text}"
+    for mark in rows:
+        count_text = f", n = {mark.n}" if is_grouped else f"<br>{mark.count_text}"
+        text = "n/a" if mark.point is None else f"{mark.text}{count_text}"
         add_row_text(fig, mark.x, text, hovertext=mark.hover_text)
-    name_rows(fig, [mark.position_name for mark in marks], max_name_chars)
-    set_value_axis(fig, marks, min_range)
+    positions = [
+        fmean(mark.x for mark in group)
+        for _, group in groupby(rows, key=lambda mark: mark.position_name)
+    ]
+    n_rows = len(rows) + gap * (len(names) - 1)
+    name_rows(fig, names, max_name_chars, positions, n_rows)
+    set_value_axis(fig, rows, min_range)
     return apply_style(
         fig,
         title,
-        subtitle=subtitle_notes(marks),
+        subtitle=[*notes, *subtitle_notes(rows)],
         x=x,
-        height=100 + row_height_px * len(marks),
+        height=100 + round((_ROW_PX if is_grouped else row_height_px) * n_rows),
     )
 
 
@@ -77,15 +100,21 @@ def add_mean_line(fig: Any, mean: float, row_position: float) -> None:
     fig.add_shape(type="line", layer="above", line=line, **ends)
 
 
-def name_rows(fig: Any, names: Sequence[str], max_name_chars: int) -> None:
-    """Name the rows, the first on top."""
+def name_rows(
+    fig: Any,
+    names: Sequence[str],
+    max_name_chars: int,
+    positions: Sequence[float] | None = None,
+    n_rows: float | None = None,
+) -> None:
+    """Name the rows, the first on top; by default each row has a name."""
     fig.update_yaxes(
-        tickvals=list(range(len(names))),
+        tickvals=list(range(len(names)) if positions is None else positions),
         ticktext=[style.wrap_text(name, max_name_chars) for name in names],
         ticks="",
         ticklabelstandoff=6,
         showgrid=False,
-        range=[len(names) - 0.4, -0.6],
+        range=[(len(names) if n_rows is None else n_rows) - 0.4, -0.6],
     )
 
 

@@ -7,7 +7,7 @@ never drawn at 0. Optional columns of tables: ``method`` and ``confidence`` (in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,15 @@ import plotly.graph_objects as go
 
 from cotlab.core.types import ABLATION_MODES, MODE_ORDER
 from cotlab.figures import style
-from cotlab.figures.declare import Row, count_range, figure, float_value, table_records
+from cotlab.figures.declare import (
+    Row,
+    count_range,
+    figure,
+    float_value,
+    group_rows,
+    in_order,
+    table_records,
+)
 from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import (
     Mark,
@@ -26,7 +34,7 @@ from cotlab.figures.marks import (
     interval_note,
     subtitle_notes,
 )
-from cotlab.figures.rows import add_row_text, draw_estimate_rows, name_rows, set_value_axis
+from cotlab.figures.rows import add_row_text, draw_estimate_rows, name_rows
 
 METRIC_ORDER = (
     "answer_change",
@@ -55,7 +63,6 @@ _QUANTITIES = {
 CEILING_LABEL = "(n − 1)/n: a faithful chain whose last step restates the result"
 MAX_ROWS = 30
 """Most estimates that are drawn as rows with their numbers."""
-_ROW_PX, _ROW_SPACING_PX = 18, 14  # px for each estimate of a position, and between positions
 _TICK_LABELS_WIDTH_PX = 560
 
 
@@ -81,47 +88,48 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
     Few estimates are rows with their numbers; many stand side by side at their position.
     """
     rows = table_records(table)
-    metrics = _column_names(rows, "metric", METRIC_ORDER)
-    steps = sorted({int(row["step"]) for row in rows})
-    are_rows = len(rows) <= MAX_ROWS
+    rows.sort(key=lambda row: int(row["step"]))
+    metrics = in_order((row["metric"] for row in rows), METRIC_ORDER)
+    is_share = set(metrics) <= set(_SHARE_METRICS)
 
     def series_name(row: Row) -> str:
         mode = str(row["mode"])
         return f"{mode}, {step_metric_label(row['metric'])}" if len(metrics) > 1 else mode
 
-    def position(row: Row) -> tuple[int, str]:
-        step = int(row["step"])
-        return steps.index(step) if are_rows else step + 1, f"position {step + 1}"
-
-    marks = _position_marks(rows, series_name, MODE_ORDER, position, are_rows=are_rows)
+    marks = [
+        Mark(series_name(row), step, f"Step {step}", row, is_share=is_share)
+        for row in rows
+        for step in [int(row["step"]) + 1]
+    ]
+    styles = _series_styles(marks, ABLATION_MODES, MODE_ORDER)
     quantity = _QUANTITIES.get(metrics[0]) if len(metrics) == 1 else None
     quantity = quantity or f"mean {' and '.join(map(step_metric_label, metrics))}"
     title = f"Step effect (CCS) by position: {quantity} ({_unit_text(metrics)})"
-    notes = _single_series_note(marks)
-    if are_rows:
-        names = [f"Step {step + 1} (n = {_count_text(rows, 'step', step)})" for step in steps]
-        return _draw_rows(marks, names, metrics, title, ABLATION_MODES, notes)
-    fig = go.Figure()
-    _draw_all_series(fig, marks, ABLATION_MODES)
-    counts = [_count_text(rows, "step", step) for step in steps]
-    label_width_px = 6 * max(map(len, counts)) + 8
+    if len(rows) <= MAX_ROWS:
+        return _draw_rows(marks, styles, metrics, title)
+    fig, spacing = go.Figure(), min(0.14, 0.75 / len(styles))
+    for i, (series, category_style) in enumerate(styles.items()):
+        offset = (i - (len(styles) - 1) / 2) * spacing
+        series_marks = [m._replace(x=m.x + offset) for m in marks if m.series == series]
+        draw_series(fig, series_marks, category_style, in_legend=len(styles) > 1)
+    rows_by_step = group_rows(rows, "step")
+    counts = {int(step) + 1: count_range(rows) for step, rows in rows_by_step.items()}
+    steps = list(counts)
+    label_width_px = 6 * max(map(len, counts.values())) + 8
     interval = max(1, -(-len(steps) * label_width_px // _TICK_LABELS_WIDTH_PX))
     fig.update_xaxes(
-        tickvals=[step + 1 for step in steps[::interval]],
-        range=[steps[0] + 0.4, steps[-1] + 1.6],
-        ticktext=[
-            f"{step + 1}<br>{count}"
-            for step, count in zip(steps[::interval], counts[::interval], strict=True)
-        ],
+        tickvals=steps[::interval],
+        range=[steps[0] - 0.6, steps[-1] + 0.6],
+        ticktext=[f"{step}<br>{counts[step]}" for step in steps[::interval]],
     )
     if set(metrics) <= set(METRIC_ORDER):
         fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
-    if set(metrics) <= set(_SHARE_METRICS):
+    if is_share:
         fig.update_yaxes(tickformat=".0%")
     return apply_style(
         fig,
         style.escape(title),
-        subtitle=[*notes, *subtitle_notes(marks)],
+        subtitle=[*_single_series_note(styles), *subtitle_notes(marks)],
         x="Step position (below: number of items)",
         y="Mean CCS",
     )
@@ -139,18 +147,16 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
 def modes_by_metric(table: pd.DataFrame) -> Any:
     """Draw mean effects as rows by mode, a colour and symbol for each metric."""
     rows = table_records(table)
-    metrics = _column_names(rows, "metric", METRIC_ORDER)
-    modes = _column_names(rows, "mode", MODE_ORDER)
-    metric_labels = tuple(map(step_metric_label, METRIC_ORDER))
-    marks = _position_marks(
-        rows,
-        lambda row: step_metric_label(row["metric"]),
-        metric_labels,
-        lambda row: (modes.index(str(row["mode"])), str(row["mode"])),
-    )
-    names = [f"{mode} (n = {_count_text(rows, 'mode', mode)})" for mode in modes]
+    metrics = in_order((row["metric"] for row in rows), METRIC_ORDER)
+    _sort_by_mode(rows)
+    is_share = set(metrics) <= set(_SHARE_METRICS)
+    marks = [
+        Mark(step_metric_label(row["metric"]), 0, str(row["mode"]), row, is_share=is_share)
+        for row in rows
+    ]
+    styles = _series_styles(marks, tuple(map(step_metric_label, METRIC_ORDER)))
     title = f"Step effect (CCS) by mode and metric (mean, {_unit_text(metrics)})"
-    return _draw_rows(marks, names, metrics, title, metric_labels, _single_series_note(marks))
+    return _draw_rows(marks, styles, metrics, title)
 
 
 @figure(
@@ -166,8 +172,7 @@ def modes_by_metric(table: pd.DataFrame) -> Any:
 def rrr_by_mode(table: pd.DataFrame) -> Any:
     """Draw a row for each mode, with the ceiling of the rows that have one."""
     rows = table_records(table)
-    modes = _column_names(rows, "mode", MODE_ORDER)
-    rows.sort(key=lambda row: modes.index(str(row["mode"])))
+    _sort_by_mode(rows)
     marks = [Mark("", i, str(row["mode"]), row, is_share=True) for i, row in enumerate(rows)]
     fig = draw_estimate_rows(marks, "Redundancy (RRR) by mode (% of steps)", x="RRR (%)")
     ceilings = [
@@ -260,87 +265,37 @@ def _unit_text(metrics: Sequence[str]) -> str:
     return "; ".join(["0 to 1", *(f"{step_metric_label(m)}: {_METRIC_UNITS[m]}" for m in nats)])
 
 
-def _order_names(names: Iterable[str], known_names: Sequence[str]) -> list[str]:
-    """Return each name once, the known ones first and in their order."""
-    unique_names = list(dict.fromkeys(names))
-    known = [name for name in known_names if name in unique_names]
-    return known + [name for name in unique_names if name not in known_names]
+def _sort_by_mode(rows: list[Row]) -> None:
+    modes = in_order((row["mode"] for row in rows), MODE_ORDER)
+    rows.sort(key=lambda row: modes.index(str(row["mode"])))
 
 
-def _column_names(rows: Sequence[Row], column: str, known_names: Sequence[str]) -> list[str]:
-    return _order_names((str(row[column]) for row in rows), known_names)
+def _series_styles(
+    marks: Sequence[Mark], coded_names: Sequence[str], order: Sequence[str] = ()
+) -> dict[str, style.CategoryStyle]:
+    """Return the colour and symbol of each series, in the order in which they stand."""
+    names = in_order((mark.series for mark in marks), order or coded_names)
+    styles = style.category_styles(names, coded_names)
+    return {name: styles[name] for name in names}
 
 
-def _count_text(rows: Sequence[Row], column: str, value: Any) -> str:
-    """Return the number of items at one position."""
-    return count_range(row for row in rows if row[column] == value)
-
-
-def _position_marks(
-    rows: Sequence[Row],
-    get_series_name: Callable[[Row], str],
-    known_names: Sequence[str],
-    get_position: Callable[[Row], tuple[int, str]],
-    *,
-    are_rows: bool = True,
-) -> list[Mark]:
-    """Return marks ordered by series, side by side where they share a position."""
-    is_share = {str(row["metric"]) for row in rows} <= set(_SHARE_METRICS)
-    series_order = _order_names(map(get_series_name, rows), known_names)
-    n_series = len(series_order)
-    spacing = min(0.14, 0.75 / n_series)
-    if are_rows:
-        spacing = _ROW_PX / (_ROW_PX * n_series + _ROW_SPACING_PX)
-    marks = []
-    for row in rows:
-        series, (position, label) = get_series_name(row), get_position(row)
-        offset = (series_order.index(series) - (n_series - 1) / 2) * spacing
-        marks.append(Mark(series, position + offset, label, row, is_share=is_share))
-    return sorted(marks, key=lambda mark: (series_order.index(mark.series), mark.x))
-
-
-def _single_series_note(marks: Sequence[Mark]) -> list[str]:
+def _single_series_note(styles: Mapping[str, Any]) -> list[str]:
     """Return a line that names the series where there is one only, and so no legend."""
-    names = list({mark.series for mark in marks})
-    return [f"Shown: {style.escape(style.truncate_text(names[0]))}."] if len(names) == 1 else []
-
-
-def _draw_all_series(
-    fig: Any, marks: Sequence[Mark], known_names: Sequence[str], *, is_upright: bool = True
-) -> None:
-    """Draw each series with its own colour and symbol; their points are never joined."""
-    style_by_series = style.category_styles((mark.series for mark in marks), known_names)
-    for name in dict.fromkeys(mark.series for mark in marks):
-        draw_series(
-            fig,
-            [mark for mark in marks if mark.series == name],
-            style_by_series[name],
-            in_legend=len(style_by_series) > 1,
-            is_upright=is_upright,
-        )
+    return [f"Shown: {style.escape(style.truncate_text(n))}." for n in styles if len(styles) == 1]
 
 
 def _draw_rows(
     marks: Sequence[Mark],
-    names: Sequence[str],
+    styles: Mapping[str, style.CategoryStyle],
     metrics: Sequence[str],
     title: str,
-    known_series: Sequence[str],
-    notes: Sequence[str],
 ) -> Any:
-    """Draw a row for each estimate of each position, with its value and interval at the right."""
-    fig = go.Figure()
-    _draw_all_series(fig, marks, known_series, is_upright=False)
-    for mark in marks:
-        add_row_text(fig, mark.x, mark.text, hovertext=mark.hover_text)
-    name_rows(fig, names, 24)
-    set_value_axis(fig, marks, (0, 1) if set(metrics) <= set(METRIC_ORDER) else (0, 0))
-    n_series = len({mark.series for mark in marks})
-    is_share = bool(marks) and marks[0].is_share
-    return apply_style(
-        fig,
+    """Draw a row for each estimate of each position."""
+    return draw_estimate_rows(
+        marks,
         style.escape(title),
-        subtitle=[*notes, *subtitle_notes(marks)],
-        x=f"Mean CCS{' (%)' if is_share else ''}",
-        height=100 + (_ROW_PX * n_series + _ROW_SPACING_PX) * len(names),
+        x=f"Mean CCS{' (%)' if marks[0].is_share else ''}",
+        min_range=(0, 1) if set(metrics) <= set(METRIC_ORDER) else (0, 0),
+        styles=styles,
+        notes=_single_series_note(styles),
     )

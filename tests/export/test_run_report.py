@@ -211,7 +211,7 @@ def test_marks_stand_where_the_shares_are_and_texts_are_escaped() -> None:
     quarter = ShareMark(0.25, 0.0, 0.5, "25% [0, 50]")
     table = draw_share_table([ShareRow("<b>&", (quarter, None), "n = 30")], "% of steps")
     (circle,) = re.findall(r'<circle cx="([\d.]+)"', table)
-    assert float(circle) == 6 + 138 / 4  # the axis goes from 6 to 144
-    assert f'<line x1="6" y1="7" x2="75" y2="7" stroke="{BLUE}"' in table
+    assert float(circle) == 9 + 132 / 4  # the axis goes from 9 to 141
+    assert f'<line x1="9" y1="7" x2="75" y2="7" stroke="{BLUE}"' in table
     assert "&lt;b&gt;&amp;" in table and "<b>" not in table
     assert "25% [0, 50]<br>n/a" in table and "n = 30" in table

@@ -18,7 +18,7 @@ SERIES_STYLES: tuple[tuple[Marker, str], ...] = (
 )
 """Symbol and colour of series in order."""
 MAX_LABEL_CHARS = 40
-_WIDTH, _LEFT, _LINE_HEIGHT = 150, 6, 14
+_WIDTH, _LEFT, _LINE_HEIGHT = 150, 9, 14
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
