@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cotlab.core.types import Item
-from cotlab.suites.importers.log_facts import (
+from cotlab.suites.importers.logs import (
     EVALUATION_FIELDS,
     LOG_FACTS_KEY,
     TOO_LONG_KEY,

@@ -26,7 +26,7 @@ from cotlab.store.database import Store
 from cotlab.store.item_metadata import load_item_metadata
 from cotlab.store.live import ItemKey
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
-from cotlab.suites.importers.chains import CORRECT_KEY
+from cotlab.suites.importers.records import CORRECT_KEY
 
 TRUTH_COLUMNS = (
     *("run", "item_id", "cluster", "domain", "source", "n_steps", "steps_judged"),
