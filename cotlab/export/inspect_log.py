@@ -20,7 +20,7 @@ from cotlab.run.imports.pairs import stored_replies
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
-from cotlab.suites.importers.log_facts import EVALUATION_FIELDS, LOG_FACTS_KEY, TOO_LONG_KEY
+from cotlab.suites.importers.logs import EVALUATION_FIELDS, LOG_FACTS_KEY, TOO_LONG_KEY
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
