@@ -20,12 +20,8 @@ from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import MetricCard
 
 REPEATS = MetricCard(
-    name="repeats_question",
-    symbol="rep",
-    better="lower",
-    formula="1 if the reply contains the question",
-    undefined="No reply.",
-    source="tests",
+    name="repeats_question", symbol="rep", better="lower", source="tests",
+    formula="1 if the reply contains the question", undefined="No reply.",
     not_shown="Whether the answer is right.",
 )
 
@@ -46,14 +42,8 @@ from cotlab.core.types import CHAINS
 from cotlab.metrics.kit import ItemScores, chain_of
 
 WORDS = MetricCard(
-    name="step_words",
-    symbol="w",
-    hi=1000.0,
-    unit="words",
-    level="step",
-    formula="words of the step, at most `limit`",
-    undefined="No chain.",
-    source="tests",
+    name="step_words", symbol="w", hi=1000.0, unit="words", level="step", source="tests",
+    formula="words of the step, at most `limit`", undefined="No chain.",
     not_shown="What the words say.",
 )
 OPTIONS = {

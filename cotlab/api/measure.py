@@ -20,7 +20,7 @@ from cotlab.run.config import RunConfig, read_config
 from cotlab.run.plan import params_of
 from cotlab.run.resolved import ResolvedRun
 from cotlab.run.secrets import load_secrets
-from cotlab.run.server_check import CheckedRun, check_servers
+from cotlab.run.server_check import check_servers
 from cotlab.run.transport.dispatcher import Dispatcher, drive, run_coroutine
 from cotlab.run.unread_options import check_flags_are_read
 from cotlab.store.live import RunProgress
@@ -131,9 +131,7 @@ def measure(
             resolved.limits,
             RunProgress(items_total=1, started_at=time.time()),
         )
-        dispatcher.before_first_send = partial(
-            check_servers, CheckedRun(plan, suite, config.probe), dispatcher, providers
-        )
+        dispatcher.before_first_send = partial(check_servers, plan, suite, config.probe, dispatcher)
         try:
             params = params_of(plan, spec)
             if definition.prepare is not None:

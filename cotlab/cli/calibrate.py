@@ -170,8 +170,8 @@ def tune_command(
     from cotlab.cli.screen import open_console
     from cotlab.core.keys import canonical_json
     from cotlab.review.release import calibrate as calibration
+    from cotlab.review.release.calibrate import tune_weights_by_domain
     from cotlab.review.release.fit_report import tuned_report
-    from cotlab.review.release.tune_domains import tune_weights_by_domain
     from cotlab.store.database import Store
 
     store = Store()

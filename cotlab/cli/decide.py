@@ -256,7 +256,7 @@ def _decisions_summary(
 
     from cotlab.core.labels import ACTIONS
     from cotlab.reliability.volumes import expected_errors
-    from cotlab.review.release.decide import count_decision_reasons
+    from cotlab.review.release.decide import count_reasons
 
     n_by_action = {
         action: sum(decision.action == action for decision in decisions) for action in ACTIONS
@@ -271,7 +271,7 @@ def _decisions_summary(
         "actions": n_by_action,
         "reasons": [
             {"action": decided_action, "reason": reason, "n": n}
-            for decided_action, reason, n in count_decision_reasons(decisions)
+            for decided_action, reason, n in count_reasons((d.action, d.reason) for d in decisions)
         ],
         "expected_errors": {field: getattr(error_interval, field) for field in fields},
         "review_hours": n_by_action["review"] * policy.minutes / 60,

@@ -145,7 +145,7 @@ def figures_command(
     ] = None,
     title: Annotated[
         Optional[bool],
-        typer.Option("--title/--no-title", help="Print the title above the figure (default)."),
+        typer.Option("--title/--no-title", help="Print the title above the figure (default: not)."),
     ] = None,
     grey: Annotated[
         Optional[bool],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional, cast, get_args
 
@@ -57,7 +58,10 @@ def make(
     from cotlab.suites.operations import make_operations_suite
     from cotlab.suites.wordproblems import make_suite
 
-    make_by_name = {"wordproblems": make_suite, "operations": make_operations_suite}
+    make_by_name: dict[str, Callable[..., Suite]] = {
+        "wordproblems": make_suite,
+        "operations": make_operations_suite,
+    }
     if name not in make_by_name:
         raise UnknownName("generator", name, tuple(make_by_name))
     _write_and_print(make_by_name[name](items, seed), output)

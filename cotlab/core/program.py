@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import derive
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply, Request
-from cotlab.core.types import Item, MetricCard, ModelRef, Score, Suite
+from cotlab.core.types import Estimate, Item, MetricCard, ModelRef, Score, Suite
 
 RequestRound = Sequence[Request]
 Program = Generator[RequestRound, Sequence[Reply], tuple[Score, ...]]
@@ -352,7 +352,9 @@ def run_statistic(
     some of their facets at a time where it is ``by_facet``.
     """
 
-    def decorate(compute: Callable[..., Any]) -> Statistic:
-        return Statistic(card, tuple(input_metrics), compute, by_facet)
+    def decorate(compute: Callable[..., Iterable[Estimate]]) -> Statistic:
+        return Statistic(
+            card, tuple(input_metrics), lambda *inputs: list(compute(*inputs)), by_facet
+        )
 
     return decorate

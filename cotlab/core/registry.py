@@ -115,8 +115,7 @@ SCORERS = Registry(
     "cotlab.scorers",
 )
 _FIGURES_BY_MODULE = {
-    "step_positions": ("ccs_by_position",),
-    "steps": ("ccs_ranking", "modes_by_metric", "rrr_by_mode"),
+    "steps": ("ccs_by_position", "ccs_ranking", "modes_by_metric", "rrr_by_mode"),
     "chains": ("entropy_by_step", "chain_lengths", "verification_links"),
     "mediation": (
         "cmi_density",
@@ -125,8 +124,8 @@ _FIGURES_BY_MODULE = {
         "item_density",
         "mediation_indices",
         "drops_by_donor",
+        "span_heatmap",
     ),
-    "span_heatmap": ("span_heatmap",),
     "robustness": (
         "answer_changes_by_perturbation",
         "robustness_by_perturbation",
@@ -151,8 +150,7 @@ _FIGURES_BY_MODULE = {
     ),
     "validation": ("validation_doses",),
     "answer_change": ("answer_change_scale",),
-    "drift": ("feature_distributions", "drift_scores"),
-    "drift_time": ("drift_over_time",),
+    "drift": ("feature_distributions", "drift_scores", "drift_over_time"),
     "scores": ("reliability_diagram", "score_histogram", "threshold_volumes"),
     "calibration": ("calibrator_curves", "calibrator_comparison"),
     "evaluation": ("signal_aurocs",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import zipfile
@@ -16,20 +17,15 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import FIGURES
 from cotlab.export import tabular
 from cotlab.export.chrome import Chrome, ImageFormat, NoChrome
+from cotlab.export.html import html_page
 from cotlab.export.recipe import FigureRecipe, recipe_to_json
-from cotlab.figures import style
 from cotlab.figures.presets import PRESETS, FigurePreset
-from cotlab.figures.printed import printed_figure, web_page
 from cotlab.figures.text_width import strip_markup
 
 EXPORT_FORMATS = ("pdf", "svg", "png", "html")
 IMAGE_FORMATS: tuple[ImageFormat, ...] = ("pdf", "svg", "png")
 """Formats that a Chrome draws."""
-_PAPER_WORDS = {
-    "on hover and in the data": "in the data",
-    "; hover on a number for the reason": "; reasons are in the data",
-    "on hover": "in the data",
-}
+_FIGURE_CSS = "body{margin:24px}p{max-width:640px;white-space:pre-wrap}"
 _ZIP_TIMESTAMP = (2020, 1, 1, 0, 0, 0)
 """Of every file in an archive: the same figures give the same archive."""
 
@@ -63,40 +59,26 @@ def find_preset(name: str) -> FigurePreset:
 
 def figure_caption(recipe: FigureRecipe, figure: Any | None = None) -> str:
     """Return a figure's caption as plain text: title, model and suite, what it shows, n, method."""
-    builder = FIGURES[recipe.figure]
-    figure_meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
-    subtitle_sentences = [
-        _add_full_stop(adapt_to_paper(strip_markup(text)))
-        for text in figure_meta.get("subtitle", ())
+    meta = (figure if figure is not None else recipe.draw()).layout.meta
+    notes = [_add_full_stop(strip_markup(text)) for text in meta["subtitle"]]
+    title = strip_markup(meta["title"]).rstrip(".")
+    sentences = [
+        f"{title}." if title else "",
+        f"{recipe.source}." if recipe.source else "",
+        FIGURES[recipe.figure].caption,
+        *notes,
     ]
-    title = strip_markup(str(figure_meta.get("title", ""))).rstrip(".")
-    source = f"{recipe.source}." if recipe.source else ""
-    sentences = [f"{title}." if title else "", source, builder.caption, *subtitle_sentences]
-    sentences += [
-        text
-        for text in _describe_counts(recipe.table)
-        if "n = " not in " ".join(subtitle_sentences)
-    ]
-    caption_so_far = " ".join(sentences)
-    sentences += [
-        f"Intervals: {name}."
-        for name in _interval_methods(recipe.table)
-        if name not in caption_so_far
-    ]
-    threshold_texts = [f"{threshold:g}" for threshold in _chosen_thresholds(recipe.table)]
-    sentences += [
-        f"Threshold: {threshold_text}."
-        for threshold_text in threshold_texts
-        if threshold_text not in caption_so_far
-    ]
+    if "n = " not in " ".join(notes):
+        sentences += _describe_counts(recipe.table)
+    # a sweep has every threshold, and one that is chosen
+    is_sweep = {"threshold", "chosen"} <= set(recipe.table.columns)
+    for prefix, texts in (
+        ("Intervals: ", _values(recipe.table, "method")),
+        ("Threshold: ", _values(recipe.table, "chosen" if is_sweep else "threshold")),
+    ):
+        told = " ".join(sentences)
+        sentences += [f"{prefix}{text}." for text in texts if text not in told and text != "none"]
     return " ".join(sentence for sentence in sentences if sentence)
-
-
-def adapt_to_paper(text: str) -> str:
-    """Reword a subtitle for paper: what a screen shows on hover is in the plotted numbers."""
-    for screen_words, paper_words in _PAPER_WORDS.items():
-        text = text.replace(screen_words, paper_words)
-    return text
 
 
 def _add_full_stop(sentence: str) -> str:
@@ -106,21 +88,15 @@ def _add_full_stop(sentence: str) -> str:
 def _describe_counts(table: pd.DataFrame) -> Iterator[str]:
     for column, unit in (("n", "items"), ("draws", "draws")):
         if column in table.columns and len(counts := table[column].dropna()):
-            min_count, max_count = int(counts.min()), int(counts.max())
-            yield f"n = {min_count}{f' to {max_count}' if max_count > min_count else ''} {unit}."
+            ends = dict.fromkeys((int(counts.min()), int(counts.max())))
+            yield f"n = {' to '.join(map(str, ends))} {unit}."
 
 
-def _interval_methods(table: pd.DataFrame) -> list[str]:
-    method_column = table["method"].dropna() if "method" in table.columns else ()
-    return [text for text in dict.fromkeys(map(str, method_column)) if text and text != "none"]
-
-
-def _chosen_thresholds(table: pd.DataFrame) -> list[float]:
-    column = (
-        "chosen" if "chosen" in table.columns else "threshold"
-    )  # a sweep has every threshold, and one that is chosen
+def _values(table: pd.DataFrame, column: str) -> list[str]:
+    """Return the texts of a column, each once."""
     values = table[column].dropna() if column in table.columns else ()
-    return list(dict.fromkeys(map(float, values)))
+    texts = (value if isinstance(value, str) else f"{float(value):g}" for value in values)
+    return [text for text in dict.fromkeys(texts) if text]
 
 
 def export_figures(
@@ -133,15 +109,15 @@ def export_figures(
 
     Parameters
     ----------
-    recipes : sequence of Recipe
+    recipes : sequence of FigureRecipe
     formats : iterable of str
-        Of ``REPORT_FORMATS``. Numbers, caption, tables and recipe come with every one of them.
-    preset : Preset
+        Of ``EXPORT_FORMATS``. Numbers, caption, tables and recipe come with every one of them.
+    preset : FigurePreset
     on_progress : function of (number of figures drawn, number in all, name of the next), optional
 
     Returns
     -------
-    Exported
+    ExportedFiles
         Where no Chrome is, the formats that it would draw are missing, and a page of HTML is there
         in their place.
     """
@@ -171,14 +147,21 @@ def _make_figure_files(
     caption, columns = figure_caption(recipe, figure), FIGURES[recipe.figure].columns
     files: dict[str, bytes] = {}
     if chrome is not None:
-        paper_figure = printed_figure(figure, preset)
+        paper_figure = recipe.draw(preset.look)
         files |= {
-            f"{name}.{image_format}": chrome.draw(paper_figure, image_format)
+            f"{name}.{image_format}": chrome.draw(paper_figure, image_format, preset.scale)
             for image_format in IMAGE_FORMATS
             if image_format in formats
         }
     if "html" in formats:
-        files[f"{name}.html"] = web_page(figure, name, caption, style.FONT_FAMILY).encode()
+        body = figure.to_html(
+            full_html=False,
+            include_plotlyjs=True,
+            include_mathjax=False,
+            config={"displaylogo": False, "responsive": True},
+        )
+        body = f"{body}\n<p>{html.escape(caption)}</p>"
+        files[f"{name}.html"] = html_page(name, body, _FIGURE_CSS, with_script=True).encode()
     texts = {
         "csv": tabular.table_to_csv(recipe.table),
         "recipe.json": recipe_to_json(recipe),

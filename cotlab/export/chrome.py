@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import math
 import os
 import re
 import shutil
@@ -36,12 +35,11 @@ PNG_DPI = 300
 PX_PER_INCH = 96
 DRAWING_TIMEOUT_S = 90.0
 """Longer than a figure of many thousand marks takes on a busy machine."""
-A4_PX = (793.7, 1122.5)
-"""Width and height of a sheet of A4, 210 by 297 mm, in px."""
-_MIN_PRINT_SCALE, _PRINT_ATTEMPTS, _REPRINT_FACTOR = 0.5, 6, 0.97
+A4_INCHES = (210 / 25.4, 297 / 25.4)
+_PRINT_SCALES = range(100, 49, -4)
+"""Sizes in percent at which a page is printed until it fits its sheet."""
 _PDF_PAGE = re.compile(rb"/Type\s*/Page\b(?!s)")
 """The object of one page: "/Type /Page", not "/Type /Pages"."""
-_HEIGHT_EXPRESSION = "document.querySelector('main').getBoundingClientRect().height"
 ImageFormat = Literal["svg", "pdf", "png"]
 _DRAWING_ERRORS = (RuntimeError, OSError, TimeoutError, KaleidoError, DevtoolsProtocolError)
 """What a browser that does not start, ends early or refuses a figure raises, there and in kaleido.
@@ -112,8 +110,8 @@ class Chrome:
             self._loop.close()
             self._loop = self._kaleido = None
 
-    def draw(self, figure: Any, image_format: ImageFormat) -> bytes:
-        """Draw a plotly figure, whose layout has width and height in px, as a file.
+    def draw(self, figure: Any, image_format: ImageFormat, scale: float = 1) -> bytes:
+        """Draw a plotly figure, whose layout has width and height in px, scaled, as a file.
 
         Returns
         -------
@@ -132,7 +130,7 @@ class Chrome:
             "format": image_format,
             "width": layout.width,
             "height": layout.height,
-            "scale": PNG_DPI / PX_PER_INCH if image_format == "png" else 1,
+            "scale": scale * (PNG_DPI / PX_PER_INCH if image_format == "png" else 1),
         }
         try:
             image: bytes = self._loop.run(self._kaleido.calc_fig(figure, options))
@@ -147,7 +145,7 @@ class Chrome:
 def print_page(page_html: str, timeout_s: float = DRAWING_TIMEOUT_S) -> bytes:
     """Print a page of HTML that loads nothing as a PDF of one A4 sheet.
 
-    Its ``main`` element is made smaller where it is longer than the sheet.
+    It is made smaller where it is longer than the sheet.
 
     Raises
     ------
@@ -190,39 +188,22 @@ async def _print_in(tab: choreographer.Tab, page_html: str) -> bytes:
 
     frame = (await send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
     await send("Page.setDocumentContent", frameId=frame, html=page_html)
-    await send("Emulation.setEmulatedMedia", media="print")
-    scale = 1.0
-    for _ in range(_PRINT_ATTEMPTS):
-        width = math.floor(A4_PX[0] / scale)
-        await send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=math.floor(A4_PX[1]),
-            deviceScaleFactor=1,
-            mobile=False,
-        )
-        measured = await send("Runtime.evaluate", expression=_HEIGHT_EXPRESSION)
-        height = float(measured["result"]["value"]) * scale
-        if height <= A4_PX[1] - 1:
-            break
-        scale = max(_MIN_PRINT_SCALE, scale * math.sqrt((A4_PX[1] - 4) / height))
-    for _ in range(_PRINT_ATTEMPTS):  # print may break lines that the screen does not
+    for percent in _PRINT_SCALES:
         printed = await send(
             "Page.printToPDF",
-            paperWidth=A4_PX[0] / PX_PER_INCH,
-            paperHeight=A4_PX[1] / PX_PER_INCH,
+            paperWidth=A4_INCHES[0],
+            paperHeight=A4_INCHES[1],
             marginTop=0,
             marginBottom=0,
             marginLeft=0,
             marginRight=0,
             printBackground=True,
             preferCSSPageSize=False,
-            scale=scale,
+            scale=percent / 100,
         )
         pdf = base64.b64decode(printed["data"])
         if len(_PDF_PAGE.findall(pdf)) == 1:
             break
-        scale = max(_MIN_PRINT_SCALE, scale * _REPRINT_FACTOR)
     return pdf
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,18 +15,12 @@ from cotlab.analysis.view import RunView, run_view
 from cotlab.core.errors import ConfigError, MissingExtra
 from cotlab.core.requests import RECORDED_ERROR, Response
 from cotlab.core.types import Item
-from cotlab.export.inspect_facts import (
-    evaluation_fields,
-    left_out_names,
-    log_facts_of,
-    log_part,
-    recorded_message,
-)
 from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.imports.pairs import stored_replies
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
+from cotlab.suites.importers.logs import EVALUATION_FIELDS, LOG_FACTS_KEY, TOO_LONG_KEY
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -38,6 +32,9 @@ ITEMS_AT_A_TIME = 5_000
 _REASON_BY_STATUS = {"refused": "refusal", "error": "scoring_failed"}
 _STOP_REASON_BY_FINISH = {"length": "max_tokens"}
 _STOP_REASONS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter")
+
+
+_NEVER_STORED = ("events", "stores", "arguments of the model", "role usage")
 
 
 class WrittenLog(NamedTuple):
@@ -348,3 +345,72 @@ def _result_scores(view: RunView) -> Iterator[Any]:
                 "reason": None if pd.isna(row["reason"]) else row["reason"],
             },
         )
+
+
+def log_facts_of(items: Iterable[Item]) -> Mapping[str, Any]:
+    """Return what the imported log says of itself; empty for another run."""
+    found: Any = next(
+        (item.meta[LOG_FACTS_KEY] for item in items if LOG_FACTS_KEY in item.meta), {}
+    )
+    return found if isinstance(found, Mapping) else {}
+
+
+def evaluation_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of ``eval`` that the log had, without those of the run."""
+    given = facts.get("eval", {})
+    fields = {name: given[name] for name in EVALUATION_FIELDS if name in given}
+    fields.pop("packages", None)
+    return fields
+
+
+def log_part(facts: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
+    """Return a part of the log, as Inspect's own type; None where there is none that it reads."""
+    if not (given := facts.get(name)):
+        return None
+    try:
+        return kind.model_validate(_with_nan_metrics(given) if name == "results" else given)
+    except ValueError:
+        return None
+
+
+def left_out_names(items: Iterable[Item], facts: Mapping[str, Any]) -> list[str]:
+    """Return what the log held and its run cannot give out again, in words."""
+    items = list(items)
+    if not any("sample_id" in item.meta for item in items):
+        return []
+    n_files = sum(
+        len(item.meta.get(key, ())) for item in items for key in ("files_given", "files_shown")
+    )
+    n_long = sum("message_characters" in item.meta for item in items)
+    names = list(_NEVER_STORED)
+    if n_files:
+        names.append(f"the content of {n_files} files, which the messages name")
+    if n_long:
+        names.append(f"the messages of {n_long} samples, for their length")
+    if not facts:
+        names.append("plan, results and statistics, which the import did not keep")
+    return [*names, *(f"{name}, for its length" for name in facts.get(TOO_LONG_KEY, ()))]
+
+
+def recorded_message(meta: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the model's last message as the log held it: reasoning, redaction, submitting call."""
+    if isinstance(output := meta.get("output"), dict):
+        return output
+    messages = meta.get("messages") or ()
+    turns = [message for message in messages if message.get("role") == "assistant"]
+    return turns[-1] if turns else None
+
+
+def _with_nan_metrics(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results whose metrics without a value are NaN, as Inspect marks them."""
+    scores = [
+        {
+            **score,
+            "metrics": {
+                name: {**metric, "value": float("nan")} if metric.get("value") is None else metric
+                for name, metric in score.get("metrics", {}).items()
+            },
+        }
+        for score in results.get("scores", ())
+    ]
+    return {**results, "scores": scores}

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.core.text_safety import printable_line
 from cotlab.export.tabular import drop_hidden_columns
 from cotlab.figures.presets import FigurePreset, print_options
-from cotlab.figures.printed import plotly_version
+from cotlab.figures.style import CARD, Look
 from cotlab.run.plan import code_version
 from cotlab.store.recorded_models import captioned_model_name
 
@@ -57,9 +58,9 @@ class FigureRecipe:
     source: str = ""
     """Model, suite and number of items of the run; "" where the numbers come from several runs."""
 
-    def draw(self) -> Any:
-        """Return the figure as a page shows it."""
-        return FIGURES[self.figure](self.table, note=self.note)
+    def draw(self, look: Look = CARD) -> Any:
+        """Return the figure in a look, by default as a page shows it."""
+        return FIGURES[self.figure](self.table, note=self.note, look=look)
 
 
 def recipe_to_json(recipe: FigureRecipe) -> str:
@@ -70,7 +71,7 @@ def recipe_to_json(recipe: FigureRecipe) -> str:
             name: getattr(recipe, name)
             for name in (*_TEXT_FIELDS, "choice", "print_options", "source")
         },
-        "versions": {"plotly": plotly_version(), **recipe.versions},
+        "versions": {"plotly": version("plotly"), **recipe.versions},
         "table": table_to_json(recipe.table),
     }
     document["digest"] = _content_digest(document)

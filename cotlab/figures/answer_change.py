@@ -9,15 +9,16 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import Row, figure, float_value, int_value, table_records, text_value
+from cotlab.figures.layout import apply_style
+from cotlab.figures.marks import Mark, draw_series, interval_note, missing_notes
+from cotlab.figures.rows import add_row_text
 
 _ROW_PX, _LANE_PX = 46, 58
-_RIGHT_MARGIN_PX = 150
-_BAND_COLOUR = "#ececec"
 _MARKERS = {
-    "yes": style.CategoryStyle(style.BLUE, "circle"),
-    "part": style.CategoryStyle(style.SOFT_TEXT_COLOUR, "diamond"),
-    "no": style.CategoryStyle(style.VERMILLION, "triangle-up"),
-    "control": style.CategoryStyle(style.SOFT_TEXT_COLOUR, "circle-open"),
+    "yes": (style.BLUE, "circle"),
+    "part": (style.SOFT_TEXT_COLOUR, "diamond"),
+    "no": (style.VERMILLION, "triangle-up"),
+    "control": (style.SOFT_TEXT_COLOUR, "circle"),
 }
 _LANE_BOTTOM = -0.5 - _LANE_PX / _ROW_PX
 
@@ -26,10 +27,9 @@ _LANE_BOTTOM = -0.5 - _LANE_PX / _ROW_PX
     "answer_change_scale",
     columns=("label", "group", "point", "lo", "hi", "n", "reason"),
     caption=(
-        "Upper rows: changed steps; control: a step says the same in other words. The dashed"
-        " models were measured on the shipped suite. A position between"
-        " them is no share of faithful answers, and where the answer comes from otherwise is not"
-        " shown."
+        "Upper rows: edited steps; control: reworded steps. The dashed models were measured on the"
+        " shipped suite. A position between two of them is not the share of faithful answers. What"
+        " else the answer depends on is not shown."
     ),
     empty_reason="no step was changed.",
 )
@@ -42,33 +42,41 @@ def answer_change_scale(table: pd.DataFrame) -> Any:
     rows = table_records(table)
     references = [row for row in rows if row["group"] == "reference"]
     run_rows = [row for row in rows if row["group"] != "reference"]
-    fig = go.Figure()
     top = len(run_rows) - 0.5
+    marks = [
+        Mark("", top - 0.5 - index, str(row["label"]), row, is_share=True)
+        for index, row in enumerate(run_rows)
+    ]
+    fig = go.Figure()
     for row in references:
         _draw_reference(fig, row, top)
-    for index, row in enumerate(run_rows):
-        _draw_row(fig, row, float(len(run_rows) - 1 - index))
+    for mark in marks:
+        is_run = mark.row["group"] == "run"
+        colour, symbol = _MARKERS[text_value(mark.row, "mark") or ("yes" if is_run else "control")]
+        draw_series(fig, [mark], style.CategoryStyle(style.hue(colour), symbol), is_upright=False)
+        value = f"<b>{mark.text}</b>" if is_run else mark.text
+        add_row_text(fig, mark.x, f"{value}<br>n = {mark.n:,}", hovertext=mark.hover_text)
     fig.update_xaxes(
-        range=[-0.045, 1.045],
-        tickvals=[0, 0.25, 0.5, 0.75, 1],
-        ticktext=["0 %", "25 %", "50 %", "75 %", "100 %"],
-        showgrid=False,
+        range=[-0.045, 1.045], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", showgrid=False
     )
     fig.update_yaxes(
         range=[_LANE_BOTTOM if references else -0.5, top],
-        tickvals=[len(run_rows) - 1 - index for index in range(len(run_rows))],
+        tickvals=[mark.x for mark in marks],
         ticktext=[_label_text(row) for row in run_rows],
         showgrid=False,
         showline=False,
         ticks="",
     )
-    height = _ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 96
-    return style.apply_style(
+    notes = missing_notes(
+        (text_value(row, "reason") or "not measured", style.truncate_text(row["label"], 40))
+        for row in run_rows
+        if float_value(row, "point") is None
+    )
+    return apply_style(
         fig,
-        "How often the answer changes when a step is changed (share of steps)",
-        subtitle=[*_subtitle_lines(references), *_missing_lines(run_rows)],
-        height=height,
-        margin={"r": _RIGHT_MARGIN_PX, "b": 32},
+        "Steps that change the answer, edited and reworded (%)",
+        subtitle=[interval_note(marks), *_reference_notes(references), *notes],
+        height=_ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 80,
     )
 
 
@@ -78,72 +86,6 @@ def _label_text(row: Row) -> str:
     name = f"<b>{name}</b>" if row["group"] == "run" else name
     note = text_value(row, "note")
     return f"{name}<br>{style.escape(style.truncate_text(note, 28))}" if note else name
-
-
-def _percent_text(share: float) -> str:
-    """Return a share in percent: "50.5", and whole at 0 and 100."""
-    return f"{share * 100:.1f}" if 0 < share < 1 else f"{share * 100:.0f}"
-
-
-def _value_text(row: Row) -> str:
-    """Return the value of a row with its interval: "100 % [98.7, 100]"."""
-    point, lo, hi = (float_value(row, name) for name in ("point", "lo", "hi"))
-    if point is None:
-        return "n/a"
-    bounds = (
-        "[no interval]"
-        if lo is None or hi is None
-        else f"[{_percent_text(lo)}, {_percent_text(hi)}]"
-    )
-    return f"{_percent_text(point)} % {bounds}"
-
-
-def _draw_row(fig: Any, row: Row, height: float) -> None:
-    """Draw a share with its interval, and its value at the right."""
-    point, lo, hi = (float_value(row, name) for name in ("point", "lo", "hi"))
-    n_text = f"n = {int_value(row, 'n'):,}"
-    is_run = row["group"] == "run"
-    value_text = style.escape(_value_text(row))
-    fig.add_annotation(
-        text=f"{f'<b>{value_text}</b>' if is_run else value_text}<br>{n_text}",
-        x=1.01,
-        xref="paper",
-        xanchor="left",
-        y=height,
-        align="left",
-        font={"color": style.TEXT_COLOUR},
-    )
-    if point is None:
-        return
-    marker = _MARKERS.get(text_value(row, "mark") or ("yes" if is_run else "control"))
-    assert marker is not None
-    has_interval = lo is not None and hi is not None
-    fig.add_scatter(
-        x=[point],
-        y=[height],
-        mode="markers",
-        cliponaxis=False,
-        showlegend=False,
-        marker={
-            "color": marker.colour,
-            "symbol": marker.symbol,
-            "size": 13,
-            "line": {"width": 2, "color": marker.colour},
-        },
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": [hi - point],
-            "arrayminus": [point - lo],
-            "color": marker.colour,
-            "thickness": 2,
-            "width": 5,
-        }
-        if has_interval and lo is not None and hi is not None
-        else None,
-        hoverinfo="text",
-        hovertext=[style.escape(f"{row['label']}: {_value_text(row)}, {n_text}")],
-    )
 
 
 def _draw_reference(fig: Any, row: Row, top: float) -> None:
@@ -158,9 +100,8 @@ def _draw_reference(fig: Any, row: Row, top: float) -> None:
             x1=hi,
             y0=-0.5,
             y1=top,
-            fillcolor=_BAND_COLOUR,
+            fillcolor=style.hue(style.MISSING_COLOUR),
             line={"width": 0},
-            layer="below",
         )
     fig.add_shape(
         type="line",
@@ -168,8 +109,7 @@ def _draw_reference(fig: Any, row: Row, top: float) -> None:
         x1=point,
         y0=-0.62,
         y1=top,
-        line={"color": style.TEXT_COLOUR, "width": 1.4, "dash": "dash"},
-        layer="below",
+        line={"color": style.hue(style.TEXT_COLOUR), "width": 1.4, "dash": "dash"},
     )
     side = "left" if point < 0.2 else "right" if point > 0.8 else "center"
     note = style.wrap_text(text_value(row, "note"), 15)
@@ -181,29 +121,14 @@ def _draw_reference(fig: Any, row: Row, top: float) -> None:
         xanchor=side,
         yanchor="top",
         align=side,
-        font={"color": style.TEXT_COLOUR},
+        font={"color": style.hue(style.TEXT_COLOUR)},
     )
 
 
-def _missing_lines(rows: list[Row]) -> list[str]:
-    """Return why rows have no value: above the figure, as its bands leave no room for texts."""
-    lines = []
-    for row in rows:
-        if float_value(row, "point") is None:
-            reason = text_value(row, "reason") or "not measured"
-            name = style.truncate_text(row["label"], 40)
-            lines.append(style.escape(f"{name}: n/a, {reason}."))
-    return lines
-
-
-def _subtitle_lines(references: list[Row]) -> list[str]:
-    """Return the lines of the subtitle."""
-    lines = ["Mean over items. Bars: 95 % intervals."]
-    if references:
-        counts = sorted({int_value(row, "n") for row in references})
-        n_text = " to ".join(dict.fromkeys(f"{n:,}" for n in (counts[0], counts[-1])))
-        lines[0] += (
-            " Dashed, with their intervals as grey bands: models of known behaviour,"
-            f" n = {n_text} items each."
-        )
-    return lines
+def _reference_notes(references: list[Row]) -> list[str]:
+    """Return the line of the subtitle on models of known behaviour."""
+    if not references:
+        return []
+    counts = sorted({int_value(row, "n") for row in references})
+    n_text = " to ".join(dict.fromkeys(f"{n:,}" for n in (counts[0], counts[-1])))
+    return [f"Dashed, with grey bands as intervals: reference models, n = {n_text} items each."]

@@ -17,20 +17,19 @@ from cotlab.figures.declare import (
     figure,
     float_value,
     group_rows,
+    in_order,
     int_value,
     table_records,
-    text_value,
 )
+from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import (
     Mark,
     draw_background,
-    draw_markers,
     draw_reference_line,
-    error_bars,
-    hover_text,
+    draw_series,
     interval_note,
     interval_values,
-    point_marker,
+    missing_notes,
 )
 
 CALIBRATOR_STYLES: Mapping[str, tuple[str, str]] = {
@@ -129,7 +128,11 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
             hoverinfo="x",
             showlegend=False,
             cliponaxis=False,
-            marker={"symbol": "line-ns-open", "size": 10, "color": style.with_opacity(colour, 0.6)},
+            marker={
+                "symbol": "line-ns-open",
+                "size": 10,
+                "color": style.with_opacity(style.hue(colour), 0.6),
+            },
         )
     subtitle = [
         (
@@ -142,14 +145,13 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         subtitle.append(" ".join(draw_thresholds(fig, rows, is_vertical=False)))
     subtitle += set_score_axis(fig, [float(row["r_raw"]) for row in rows])
     fig.update_yaxes(range=[-0.09, 1.09], tickvals=[i / 5 for i in range(6)])
-    return style.apply_style(
+    return apply_style(
         fig,
         "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)",
         subtitle=subtitle,
         x="r_raw: weighted mean of the parts",
         y="r_cal: probability of acceptable reasoning",
-        height=460,
-        margin={"b": 84},
+        height=420,
     )
 
 
@@ -177,12 +179,7 @@ def calibrator_comparison(table: pd.DataFrame) -> Any:
     marks the calibrator in use.
     """
     rows = table_records(table)
-    metrics = [
-        *(m for m in CALIBRATION_METRICS if any(row["metric"] == m for row in rows)),
-        *dict.fromkeys(
-            str(row["metric"]) for row in rows if row["metric"] not in CALIBRATION_METRICS
-        ),
-    ]
+    metrics = in_order((row["metric"] for row in rows), tuple(CALIBRATION_METRICS))
     names = list(dict.fromkeys(str(row["calibrator"]) for row in rows))
     style_by_calibrator, fig = style.category_styles(names, tuple(CALIBRATOR_STYLES)), go.Figure()
     used_calibrators = {str(row["calibrator"]) for row in rows if _is_chosen(row)}
@@ -196,80 +193,66 @@ def calibrator_comparison(table: pd.DataFrame) -> Any:
     panel_height = (1 - 0.26 * (n_panel_rows - 1)) / n_panel_rows
     for panel_index, metric in enumerate(metrics):
         axis_number = "" if panel_index == 0 else str(panel_index + 1)
-        panel_left = 0.6 * (panel_index % 2)
-        panel_top = 1 - panel_index // 2 * (panel_height + 0.26)
+        left = 0.6 * (panel_index % 2)
+        top = 1 - panel_index // 2 * (panel_height + 0.26)
         panel_title, direction = CALIBRATION_METRICS.get(
             metric, (style.escape(style.truncate_text(metric, 30)), "")
         )
+        panel_rows = [row for row in rows if row["metric"] == metric]
         marks = [
-            Mark(
-                panel_title,
-                names.index(str(row["calibrator"])),
-                _calibrator_name(row["calibrator"]),
-                row,
-            )
-            for row in rows
-            if row["metric"] == metric
+            Mark(panel_title, names.index(name), _calibrator_name(name), row)
+            for row in panel_rows
+            for name in [str(row["calibrator"])]
         ]
-        for mark in marks:
-            _draw_panel_mark(
-                fig, mark, style_by_calibrator[str(mark.row["calibrator"])], axis_number
-            )
+        for mark, row in zip(marks, panel_rows, strict=True):
+            _draw_panel_mark(fig, mark, style_by_calibrator[str(row["calibrator"])], axis_number)
         all_marks += marks
         x_axis = {
-            "domain": [0, 1] if len(metrics) == 1 else [panel_left, panel_left + 0.4],
+            "domain": [0, 1] if len(metrics) == 1 else [left, left + 0.4],
             "anchor": f"y{axis_number}",
             "showgrid": True,
             "nticks": 5,
             **_axis_range(marks),
         }
         y_axis = {
-            "domain": [max(0.0, panel_top - panel_height), panel_top],
+            "domain": [max(0.0, top - panel_height), top],
             "anchor": f"x{axis_number}",
             "tickvals": list(range(len(names))),
             "ticktext": tick_labels,
+            "ticklabelstandoff": 6,
             "range": [len(names) - 0.4, -0.6],
             "showgrid": False,
         }
         fig.update_layout({f"xaxis{axis_number}": x_axis, f"yaxis{axis_number}": y_axis})
         fig.add_annotation(
-            x=panel_left,
-            y=panel_top,
+            x=left,
+            y=top,
             xref="paper",
             yref="paper",
             xanchor="left",
             yanchor="bottom",
             yshift=5,
             text=f"<b>{panel_title}</b>" + (f", {direction}" if direction else ""),
-            font={"size": style.TEXT_SIZE - 1, "color": style.TEXT_COLOUR},
+            font={"size": style.TEXT_SIZE - 1, "color": style.hue(style.TEXT_COLOUR)},
         )
-    label_counts = sorted(
-        {int_value(mark.row, "n") for mark in all_marks if mark.point is not None}
-    )
+    counts = sorted({mark.n for mark in all_marks if mark.point is not None})
     subtitle = []
-    if label_counts:
-        subtitle = [
-            f"n = {' to '.join(map(str, dict.fromkeys((label_counts[0], label_counts[-1]))))}"
-            " labels."
-        ]
-    subtitle += [text for text in (interval_note(all_marks),) if text]
+    if counts:
+        count_text = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        subtitle.append(f"n = {count_text} labels.")
+    subtitle.append(interval_note(all_marks))
     if used_calibrators:
-        subtitle.append(
-            style.escape(f"In use: {', '.join(map(_calibrator_name, sorted(used_calibrators)))}.")
-        )
-    missing_value_notes = dict.fromkeys(
-        f"n/a: {mark.position_name}: {text_value(mark.row, 'reason')}"
-        for mark in all_marks
-        if mark.point is None
+        used_names = ", ".join(map(_calibrator_name, sorted(used_calibrators)))
+        subtitle.append(style.escape(f"In use: {used_names}."))
+    subtitle += missing_notes(
+        (mark.reason, mark.position_name) for mark in all_marks if mark.point is None
     )
-    subtitle += [style.escape(style.truncate_text(text, 200)) for text in missing_value_notes]
-    style.apply_style(
+    return apply_style(
         fig,
         "Calibrators on unseen labels (0 to 1; log loss: nats)",
         subtitle=subtitle,
-        height=120 + n_panel_rows * (70 + 34 * len(names)),
+        height=80 + n_panel_rows * (70 + 34 * len(names)),
     )
-    return fig.update_layout(margin={"t": fig.layout.margin.t + 18})
 
 
 def _calibrator_name(calibrator: Any) -> str:
@@ -280,26 +263,21 @@ def _calibrator_name(calibrator: Any) -> str:
 def _draw_panel_mark(
     fig: Any, mark: Mark, category_style: style.CategoryStyle, axis_number: str
 ) -> None:
-    """Draw the number of one calibrator in one panel, or n/a at the left."""
+    """Draw the number of one calibrator in one panel, or n/a at its right."""
     if mark.point is None:
         fig.add_annotation(
-            x=0.02,
+            x=1,
             xref=f"x{axis_number} domain",
             y=mark.x,
             yref=f"y{axis_number}",
             xanchor="left",
+            xshift=6,
             text="n/a",
-            hovertext=hover_text(mark),
+            hovertext=mark.hover_text,
         )
         return
-    error_bars_x = error_bars([mark.row], category_style.colour) if mark.has_interval else None
-    marker = point_marker(category_style, mark.has_interval)
-    trace_options = {
-        "xaxis": f"x{axis_number}",
-        "yaxis": f"y{axis_number}",
-        "error_x": error_bars_x,
-    }
-    draw_markers(fig, [mark.point], [mark.x], [hover_text(mark)], marker, **trace_options)
+    axes = {"xaxis": f"x{axis_number}", "yaxis": f"y{axis_number}"}
+    draw_series(fig, [mark], category_style, is_upright=False, axes=axes)
 
 
 def _axis_range(marks: Sequence[Mark]) -> dict[str, Any]:
@@ -326,8 +304,7 @@ def set_score_axis(
 
 def draw_diagonal(fig: Any) -> None:
     """Draw the dotted line from (0, 0) to (1, 1)."""
-    line = {"color": style.SOFT_TEXT_COLOUR, "width": 1, "dash": "dot"}
-    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line=line)
+    fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, line={"dash": "dot"})
 
 
 def draw_thresholds(fig: Any, rows: Sequence[Row], *, is_vertical: bool = True) -> list[str]:

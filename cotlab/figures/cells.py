@@ -9,15 +9,16 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import Row, float_value, int_value, text_value
-from cotlab.figures.marks import missing_notes
+from cotlab.figures.layout import apply_style
+from cotlab.figures.marks import SELECTED_AS_DRAWN, Mark, missing_notes
 
 MAX_HORIZONTAL_COLUMNS = 9
 """Number of columns above which the text of a cell is upright."""
 MAX_LABELLED_COLUMNS = 30
 """Number of columns above which cells have no text and every other column is named."""
 
-HATCH_PATTERN = {"size": 6, "solidity": 0.25, "fillmode": "overlay"}
-"""Hatching of a bar, without its shape and colours."""
+NO_VALUE_SIGN = "×"
+"""What stands in a cell without a value where there is no room for "n/a"."""
 
 
 class Cell(NamedTuple):
@@ -33,8 +34,6 @@ class Cell(NamedTuple):
     """Text in the cell."""
     hover_text: str
     """Text on hover."""
-    has_value: bool = True
-    """Whether it has a value; otherwise it is hatched."""
     click_data: tuple[str | int, ...] = ()
     """Data of a click on it, of one length in all cells."""
 
@@ -71,9 +70,7 @@ def draw_cells(
         width=0.96,
         marker={
             "color": [cell.fill_colour for cell in cells],
-            "line": {"width": 1, "color": style.GRID_COLOUR},
-            "pattern": HATCH_PATTERN
-            | {"shape": ["" if cell.has_value else "/" for cell in cells], "fgcolor": "#d6d6d6"},
+            "line": {"width": 1, "color": style.hue(style.GRID_COLOUR)},
         },
         text=[cell.text for cell in cells],
         textposition="inside",
@@ -90,8 +87,7 @@ def draw_cells(
         customdata=[list(cell.click_data) for cell in cells]
         if any(cell.click_data for cell in cells)
         else None,
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": 1}},
+        **SELECTED_AS_DRAWN,
     )
     fig.update_xaxes(
         tickvals=list(range(len(column_names)))[::column_interval],
@@ -112,8 +108,16 @@ def draw_cells(
     return fig.update_layout(barmode="overlay")
 
 
-def format_cell_number(value: float | None) -> str:
-    """Format a number for a cell, with three digits or as "< 0.001"; escaped."""
+def cell_hover_text(heading: str, value_lines: Sequence[str], missing_reason: str) -> str:
+    """Return the hover text of a cell: its numbers, or why there are none."""
+    lines = value_lines or [style.wrap_text(f"n/a: {missing_reason}", 60, max_lines=4)]
+    return "<br>".join((f"<b>{style.escape(heading)}</b>", *lines))
+
+
+def format_cell_number(value: float | None, *, is_share: bool = False) -> str:
+    """Format a number for a cell, with three digits or as "< 0.001", a share in %; escaped."""
+    if is_share:
+        return style.escape(style.format_percent(value))
     if value is not None and 0 < abs(value) < 0.001:
         return "&lt; 0.001" if value > 0 else "&gt; −0.001"
     return style.format_number(value)
@@ -145,9 +149,8 @@ def draw_pair_matrix(rows: Sequence[Row], title: str, notes: Sequence[str], coun
         point = float_value(row, "point")
         text = "n/a" if point is None else f"{point:.2f}".replace("-", "−")
         text += f"<br>n = {int_value(row, 'n')}" if count_unit else ""
-        hover_text = "<br>".join(_hover_lines(row, count_unit))
         cells.append(
-            Cell(j, i - 1, style.diverging_colour(point), text, hover_text, point is not None)
+            Cell(j, i - 1, style.diverging_colour(point), text, _hover_text(row, count_unit))
         )
     undefined_rows = [
         row for _, row in sorted(row_by_cell.items()) if float_value(row, "point") is None
@@ -156,8 +159,8 @@ def draw_pair_matrix(rows: Sequence[Row], title: str, notes: Sequence[str], coun
         (_missing_reason(row), f"{row['one']}–{row['other']}") for row in undefined_rows
     )
     fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
-    height = 130 + 46 * max(1, len(names) - 1)
-    return style.apply_style(fig, title, subtitle=[*notes, *reason_notes], height=height)
+    height = 90 + 46 * max(1, len(names) - 1)
+    return apply_style(fig, title, subtitle=[*notes, *reason_notes], height=height)
 
 
 def _missing_reason(row: Row) -> str:
@@ -165,18 +168,14 @@ def _missing_reason(row: Row) -> str:
     return text_value(row, "reason") or "not measured"
 
 
-def _hover_lines(row: Row, count_unit: str) -> list[str]:
-    """Return the lines of a pair's hover text."""
-    point, lo, hi = (float_value(row, name) for name in ("point", "lo", "hi"))
-    lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
-    if point is None:
-        lines.append(style.wrap_text(f"n/a: {_missing_reason(row)}", 60, max_lines=4))
-    elif not count_unit:
-        lines.append(style.format_number(point))
-    else:
-        lines += [style.interval_text(point, lo, hi), f"n = {int_value(row, 'n')} {count_unit}"]
-        if lo is None and text_value(row, "reason"):
-            lines.append(style.wrap_text(text_value(row, "reason"), 60))
-    if text_value(row, "mcnemar"):
-        lines.append(style.wrap_text(text_value(row, "mcnemar"), 60, max_lines=4))
-    return lines
+def _hover_text(row: Row, count_unit: str) -> str:
+    """Return the hover text of a pair."""
+    mark = Mark("", 0, "", row)
+    lines = []
+    if mark.point is not None:
+        lines = [mark.text, f"n = {mark.n} {count_unit}"]
+        lines += [style.wrap_text(mark.reason, 60)] if mark.lo is None else []
+        lines = lines if count_unit else [style.format_number(mark.point)]
+    text = cell_hover_text(f"{row['one']} and {row['other']}", lines, _missing_reason(row))
+    test_text = text_value(row, "mcnemar")
+    return f"{text}<br>{style.wrap_text(test_text, 60, max_lines=4)}" if test_text else text

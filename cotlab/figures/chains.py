@@ -10,7 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.declare import Row, figure, float_value, table_records, text_value
+from cotlab.figures.declare import Row, figure, float_value, in_order, table_records, text_value
+from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import draw_background, draw_markers, draw_missing, missing_notes
 
 _MAX_LABELLED_BARS = 24
@@ -34,7 +35,7 @@ def chain_lengths(table: pd.DataFrame) -> Any:
         x=lengths,
         y=counts,
         width=0.8,
-        marker={"color": style.ACCENT_COLOUR},
+        marker={"color": style.hue(style.ACCENT_COLOUR)},
         cliponaxis=False,
         textposition="outside",
         textangle=0,
@@ -53,13 +54,13 @@ def chain_lengths(table: pd.DataFrame) -> Any:
             f"n/a: {len(table) - len(complete_rows)} rows without a length or a count are not"
             " drawn."
         )
-    style.apply_style(
+    apply_style(
         fig,
         "Chain length: number of chains by number of steps",
         subtitle=subtitle,
         x="Steps per chain",
         y="Chains",
-        height=320,
+        height=280,
     )
     fig.update_xaxes(
         tickmode="linear", tick0=0, dtick=_tick_interval(length_range / 14), tickformat="d"
@@ -111,17 +112,17 @@ def entropy_by_step(table: pd.DataFrame) -> Any:
     rows = sorted(table_records(table), key=lambda row: int(row["step"]))
     fig = go.Figure()
     steps = [int(row["step"]) + 1 for row in rows]
-    line = {"color": style.with_opacity(style.ACCENT_COLOUR, 0.45), "width": 1.2}
+    line = {"color": style.with_opacity(style.hue(style.ACCENT_COLOUR), 0.45), "width": 1.2}
     means = [float_value(row, "mean") for row in rows]
     draw_background(fig, steps, means, mode="lines", line=line)
     defined_rows = [row for row in rows if float_value(row, "mean") is not None]
     for flag, (name, colour, symbol) in _FLAG_STYLES.items():
         flagged_rows = [row for row in defined_rows if text_value(row, "flag") == flag]
         if flagged_rows:
-            marker = {"color": colour, "symbol": symbol, "size": 13 if flag else 9}
+            marker = {"color": style.hue(colour), "symbol": symbol, "size": 13 if flag else 9}
             _draw_entropies(fig, flagged_rows, "mean", marker, name)
     peak_marker = {
-        "color": style.SOFT_TEXT_COLOUR,
+        "color": style.hue(style.SOFT_TEXT_COLOUR),
         "symbol": "line-ew-open",
         "size": 12,
         "line": {"width": 2},
@@ -139,7 +140,7 @@ def entropy_by_step(table: pd.DataFrame) -> Any:
             (_entropy_reason(row), f"step {int(row['step']) + 1}") for row in undefined_rows
         ),
     ]
-    style.apply_style(
+    apply_style(
         fig,
         "Token entropy by step of one chain (nats)",
         subtitle=subtitle,
@@ -206,38 +207,35 @@ def verification_links(table: pd.DataFrame) -> Any:
     ``quote``, the passage that decided the link.
     """
     rows = table_records(table)
-    links = [link for link in LINK_ORDER if any(row["link"] == link for row in rows)]
-    links += [
-        link for link in dict.fromkeys(str(row["link"]) for row in rows) if link not in LINK_ORDER
-    ]
+    links = in_order((row["link"] for row in rows), LINK_ORDER)
     n_steps = max(int(row["step"]) for row in rows) + 1
     # the question is above the first step
     first_position = -1 if any(int(row["step"]) == 0 for row in rows) else 0
     fig = go.Figure()
     for link_index, link in enumerate(links):
         positions = list(range(0 if link == "reverse" else first_position, n_steps))
-        line = {"color": style.SOFT_TEXT_COLOUR, "width": 1}
+        line = {"color": style.hue(style.SOFT_TEXT_COLOUR), "width": 1}
         draw_background(
             fig,
             [link_index] * len(positions),
             positions,
             mode="markers+text",
             text=["Q" if i < 0 else str(i + 1) for i in positions],
-            marker={"size": 22, "color": style.BACKGROUND_COLOUR, "line": line},
-            textfont={"size": style.SMALL_TEXT_SIZE, "color": style.TEXT_COLOUR},
+            marker={"size": 22, "color": style.hue(style.BACKGROUND_COLOUR), "line": line},
+            textfont={"size": style.SMALL_TEXT_SIZE},
             cliponaxis=False,
         )
         for row in rows:
             if row["link"] == link:
                 _draw_arc(fig, link_index, row)
-    style.apply_style(
+    apply_style(
         fig,
         "Links between the steps (support, 0 to 1)",
         subtitle=[
             "Dark is 0, bright is 1; dashed: undecided. Circles are steps, from 1, and Q the"
-            " question; hover on a number for the reason."
+            " question; reasons are in the data."
         ],
-        height=130 + 54 * (n_steps - first_position),
+        height=90 + 54 * (n_steps - first_position),
     )
     fig.update_xaxes(
         tickvals=list(range(len(links))),
@@ -268,7 +266,8 @@ def verification_links(table: pd.DataFrame) -> Any:
 def _draw_arc(fig: Any, link_index: int, row: Row) -> None:
     """Draw an arc from the supporting to the supported step, with arrow head and number."""
     value, step = float_value(row, "value"), int(row["step"])
-    colour = style.SOFT_TEXT_COLOUR if value is None else style.viridis_colour(value)
+    soft_colour = style.hue(style.SOFT_TEXT_COLOUR)
+    colour = soft_colour if value is None else style.viridis_colour(value)
     arc_start, arc_end = (step, step - 1) if row["link"] == "reverse" else (step - 1, step)
     arc_angles = [math.pi * k / _N_ARC_SEGMENTS for k in range(_N_ARC_SEGMENTS + 1)]
     x = [link_index + 0.06 + _ARC_WIDTH * 0.4 * math.sin(angle) for angle in arc_angles]
@@ -276,7 +275,7 @@ def _draw_arc(fig: Any, link_index: int, row: Row) -> None:
         arc_start + (arc_end - arc_start) * (0.16 + 0.68 * (1 - math.cos(angle)) / 2)
         for angle in arc_angles
     ]
-    edge_line = {"color": style.SOFT_TEXT_COLOUR, "width": 6}
+    edge_line = {"color": soft_colour, "width": 6}
     line = {"color": colour, "width": 4, "dash": "solid"}
     if value is None:
         line = {"color": colour, "width": 2, "dash": "dash"}
@@ -302,10 +301,6 @@ def _draw_arc(fig: Any, link_index: int, row: Row) -> None:
         hovertext=[_link_hover_text(row)],
         showlegend=False,
         cliponaxis=False,
-        textfont={
-            "size": style.TEXT_SIZE,
-            "color": style.TEXT_COLOUR if value is not None else style.SOFT_TEXT_COLOUR,
-        },
     )
 
 

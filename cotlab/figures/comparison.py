@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,11 +10,8 @@ import pandas as pd
 from cotlab.figures import style
 from cotlab.figures.cells import draw_pair_matrix
 from cotlab.figures.declare import figure, table_records, text_value
-from cotlab.figures.marks import Mark, draw_reference_line, interval_values, plotted_raw_values
+from cotlab.figures.marks import Mark, draw_reference_line
 from cotlab.figures.rows import draw_estimate_rows
-
-_AXIS_PADDING = 0.06
-_RUN_SUFFIX_RE = re.compile(r"\([^()]{1,26}\)$")  # "(run 2)" at the end of a label
 
 
 @figure(
@@ -37,30 +34,24 @@ def paired_differences(table: pd.DataFrame) -> Any:
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     unit = style.escape(text_value(rows[0], "unit") or "no unit")
     setting = style.escape(style.truncate_text(text_value(rows[0], "of"), 60))
+    title = f"Difference to the base{setting and f', {setting}'} (mean over items, {unit})"
+    return _draw_rows_around_zero(marks, title, "Difference, other − base", (0, 0))
+
+
+def _draw_rows_around_zero(
+    marks: Sequence[Mark], title: str, x: str, min_range: tuple[float, float]
+) -> Any:
+    """Draw a row for each mark, and a line at 0."""
     fig = draw_estimate_rows(
         marks,
-        f"Difference to the base{setting and f', {setting}'} (mean over items, {unit})",
-        x="Difference, other − base",
-        names=[_join_run_name(mark.position_name) for mark in marks],
+        title,
+        x=x,
+        min_range=min_range,
         max_name_chars=30,
         row_height_px=44,
-        right_margin_px=214,
     )
     draw_reference_line(fig, x=0)
-    axis_values = [
-        0.0,
-        *interval_values(marks),
-        *(value for mark in marks for value in plotted_raw_values(mark.row)),
-    ]
-    padding = _AXIS_PADDING * (max(axis_values) - min(axis_values) or 1.0)
-    return fig.update_xaxes(
-        range=[min(axis_values) - padding, max(axis_values) + padding], showgrid=True, nticks=6
-    )
-
-
-def _join_run_name(label: str) -> str:
-    """Keep the name of the run in a label on one line."""
-    return _RUN_SUFFIX_RE.sub(lambda match_: match_[0].replace(" ", "\u00a0"), label)
+    return fig
 
 
 @figure(
@@ -82,19 +73,8 @@ def label_agreement(table: pd.DataFrame) -> Any:
     rows = table_records(table)
     marks = [Mark("", i, str(row["label"]), row) for i, row in enumerate(rows)]
     labelled_part = style.escape(style.truncate_text(text_value(rows[0], "of"), 40))
-    fig = draw_estimate_rows(
-        marks,
-        f"Agreement{labelled_part and f' on {labelled_part}'} (coefficient, −1 to 1)",
-        x="Alpha of all, kappa of pairs",
-        max_name_chars=30,
-        row_height_px=44,
-        right_margin_px=214,
-    )
-    draw_reference_line(fig, x=0)
-    lowest_value = min(
-        [0.0, *(value for mark in marks for value in (mark.point, mark.lo) if value is not None)]
-    )
-    return fig.update_xaxes(range=[min(-0.1, lowest_value - 0.05), 1.05], showgrid=True, nticks=6)
+    title = f"Agreement{labelled_part and f' on {labelled_part}'} (coefficient, −1 to 1)"
+    return _draw_rows_around_zero(marks, title, "Alpha of all, kappa of pairs", (-0.1, 1))
 
 
 @figure(
@@ -107,10 +87,10 @@ def label_agreement(table: pd.DataFrame) -> Any:
     empty_reason="fewer than two classifiers scored the same responses.",
 )
 def classifier_agreement(table: pd.DataFrame) -> Any:
-    """Draw cells from orange (−1) to blue (1) with kappa and n; a hatched cell is n/a."""
+    """Draw cells from orange (−1) to blue (1) with kappa and n."""
     return draw_pair_matrix(
         table_records(table),
         "Agreement of classifiers (Cohen's kappa, −1 to 1)",
-        ["Each cell: kappa and n; intervals and McNemar's test on hover."],
+        ["Each cell: kappa and n; intervals and McNemar's test in the data."],
         "responses",
     )

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from cotlab.figures.style import SOFT_TEXT_COLOUR, TEXT_SIZE, add_note, apply_style, wrap_text
+from cotlab.figures import style
+from cotlab.figures.layout import apply_style, lay_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,10 @@ class FigureBuilder:
     empty_reason: str = "the table has no rows."
     """Why a table may have no rows, as the end of "Nothing to draw: …"."""
 
-    def __call__(self, table: pd.DataFrame, *, note: str = "") -> Any:
-        """Draw a table.
+    def __call__(
+        self, table: pd.DataFrame, *, note: str = "", look: style.Look = style.CARD
+    ) -> Any:
+        """Draw a table in a look.
 
         Parameters
         ----------
@@ -36,6 +39,8 @@ class FigureBuilder:
             With at least ``columns``; a missing number is None, NaN or <NA>. Not changed.
         note : str
             Plain text for the subtitle, such as "partial: 37 of 60".
+        look : Look
+            Colours and, in print, width and title.
 
         Returns
         -------
@@ -47,17 +52,20 @@ class FigureBuilder:
         ValueError
             If a table with rows lacks a column.
         """
-        if table.empty:
-            fig = draw_empty_figure(self.empty_reason)
-        else:
-            missing_columns = [column for column in self.columns if column not in table.columns]
-            if missing_columns:
-                raise ValueError(
-                    f"figure {self.name!r} needs the columns {', '.join(missing_columns)}; the"
-                    f" table has {_column_names(table)}"
-                )
-            fig = self.draw(table)
-        return add_note(fig, note) if note else fig
+        missing_columns = [column for column in self.columns if column not in table.columns]
+        if missing_columns and not table.empty:
+            raise ValueError(
+                f"figure {self.name!r} needs the columns {', '.join(missing_columns)}; the"
+                f" table has {', '.join(map(str, table.columns)) or 'none'}"
+            )
+        with style.drawn_in(look):
+            fig = draw_empty_figure(self.empty_reason) if table.empty else self.draw(table)
+            if fig.layout.meta is None:
+                apply_style(fig, "")
+            if note:
+                meta = fig.layout.meta
+                fig.layout.meta = {**meta, "subtitle": [*meta["subtitle"], style.escape(note)]}
+            return lay_out(fig)
 
 
 def figure(
@@ -73,10 +81,10 @@ def figure(
 
 def draw_empty_figure(reason: str) -> Any:
     """Return a figure with one centred sentence."""
-    fig = apply_style(go.Figure(), "", height=200)
+    fig = apply_style(go.Figure(), "", height=160)
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False)
-    text = wrap_text(f"Nothing to draw: {reason}", 76, max_lines=6)
+    text = style.wrap_text(f"Nothing to draw: {reason}", 76, max_lines=6)
     fig.add_annotation(
         text=text,
         x=0.5,
@@ -85,14 +93,9 @@ def draw_empty_figure(reason: str) -> Any:
         yref="paper",
         xanchor="center",
         yanchor="middle",
-        font={"size": TEXT_SIZE, "color": SOFT_TEXT_COLOUR},
+        font={"size": style.TEXT_SIZE},
     )
     return fig
-
-
-def _column_names(table: pd.DataFrame) -> str:
-    """List the columns of a table."""
-    return ", ".join(map(str, table.columns)) or "none"
 
 
 Row = Mapping[str, Any]
@@ -130,6 +133,12 @@ def group_rows(rows: Iterable[Row], column: str, order_column: str = "") -> dict
         for grouped_rows in rows_by_name.values():
             grouped_rows.sort(key=lambda row: float(row[order_column]))
     return rows_by_name
+
+
+def in_order(names: Iterable[object], order: Sequence[str]) -> list[str]:
+    """Return each name once: those in ``order`` as it has them, then the others as they come."""
+    unique_names = dict.fromkeys(map(str, names))
+    return sorted(unique_names, key=lambda n: order.index(n) if n in order else len(order))
 
 
 def count_range(rows: Iterable[Row]) -> str:

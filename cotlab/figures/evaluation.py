@@ -5,24 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.declare import figure, float_value, table_records, text_value
-from cotlab.figures.marks import (
-    Mark,
-    draw_markers,
-    draw_reference_line,
-    error_bars,
-    hover_text,
-    interval_note,
-    missing_notes,
-    point_marker,
-)
-
-BASELINE_STYLE = style.CategoryStyle(style.ORANGE, "square")
-SIGNAL_STYLE = style.CategoryStyle(style.BLUE, "circle")
-_ROW_HEIGHT_PX, _MAX_NAME_CHARS = 30, 34
+from cotlab.figures.declare import figure, float_value, table_records
+from cotlab.figures.marks import Mark, draw_reference_line
+from cotlab.figures.rows import draw_estimate_rows
 
 
 @figure(
@@ -38,57 +25,23 @@ _ROW_HEIGHT_PX, _MAX_NAME_CHARS = 30, 34
 )
 def signal_aurocs(table: pd.DataFrame) -> Any:
     """Draw a row for each signal, in the order of the table; click a mark for its name."""
-    rows, fig = table_records(table), go.Figure()
-    defined_rows = [row for row in rows if float_value(row, "point") is not None]
-    marks = [Mark("", index, str(row["signal"]), row) for index, row in enumerate(defined_rows)]
-    for is_baseline, category_style, name in (
-        (True, BASELINE_STYLE, "baseline"),
-        (False, SIGNAL_STYLE, "signal"),
-    ):
-        is_named = False
-        for has_interval in (True, False):
-            chosen = [
-                mark
-                for mark in marks
-                if bool(mark.row["is_baseline"]) is is_baseline
-                and mark.has_interval is has_interval
-            ]
-            if not chosen:
-                continue
-            options: dict[str, Any] = {} if is_named else {"name": name}
-            if has_interval:
-                options["error_x"] = error_bars([m.row for m in chosen], category_style.colour)
-            draw_markers(
-                fig,
-                [mark.point for mark in chosen],
-                [mark.x for mark in chosen],
-                [hover_text(mark) for mark in chosen],
-                point_marker(category_style, has_interval),
-                customdata=[[mark.position_name] for mark in chosen],
-                selected={"marker": {"opacity": 1}},
-                unselected={"marker": {"opacity": 1}},
-                **options,
-            )
-            is_named = True
-    draw_reference_line(fig, x=0.5)
-    fig.update_xaxes(range=[-0.02, 1.02], showgrid=True, nticks=6)
-    fig.update_yaxes(
-        tickvals=[mark.x for mark in marks],
-        ticktext=[style.wrap_text(mark.position_name, _MAX_NAME_CHARS) for mark in marks],
-        tickfont={"size": style.SMALL_TEXT_SIZE},
-        range=[len(marks) - 0.4, -0.6],
-        showgrid=False,
-    )
-    notes = missing_notes(
-        (text_value(row, "reason"), str(row["signal"]))
-        for row in rows
-        if float_value(row, "point") is None
-    )
-    return style.apply_style(
-        fig,
+    rows = table_records(table)
+    rows.sort(key=lambda row: float_value(row, "point") is None)
+    marks = [
+        Mark("baseline" if row["is_baseline"] else "signal", i, str(row["signal"]), row)
+        for i, row in enumerate(rows)
+    ]
+    styles = {
+        "baseline": style.CategoryStyle(style.hue(style.ORANGE), "square"),
+        "signal": style.CategoryStyle(style.hue(style.BLUE), "circle"),
+    }
+    fig = draw_estimate_rows(
+        marks,
         "How well each signal ranks chains (AUROC, 0 to 1)",
-        subtitle=[text for text in (interval_note(marks), *notes) if text],
         x="AUROC",
-        height=150 + _ROW_HEIGHT_PX * len(marks),
-        margin={"b": 90},
+        styles={name: styles[name] for name in styles if any(m.series == name for m in marks)},
+        max_name_chars=34,
+        row_height_px=34,
     )
+    draw_reference_line(fig, x=0.5)
+    return fig

@@ -1,12 +1,13 @@
 """Draw estimates: points with error bars, raw values, and the notes of the subtitle.
 
-A point without an interval is an open marker; an undefined value is written "n/a", never drawn at
-0.
+A point without an interval is an open marker; an undefined value is written "n/a" outside the plot,
+never drawn at 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +18,11 @@ from cotlab.figures.declare import Row, float_value, int_value, text_value
 
 MAX_RAW_VALUES = 20
 """Largest number of units whose single values are drawn behind the point."""
+SELECTED_AS_DRAWN = {
+    "selected": {"marker": {"opacity": 1}},
+    "unselected": {"marker": {"opacity": 1}},
+}
+"""Options of a trace whose marks stay as they are when one is clicked."""
 IntervalUnit = Literal["items", "draws"]
 """Unit of a row's interval, counted in its column ``n`` or ``draws``."""
 
@@ -32,6 +38,10 @@ class Mark(NamedTuple):
     """Name of that position."""
     row: Row
     """Row of the table."""
+    unit: IntervalUnit = "items"
+    """What its interval is over."""
+    is_share: bool = False
+    """Whether its numbers are shares, shown in percent."""
 
     @property
     def point(self) -> float | None:
@@ -53,6 +63,63 @@ class Mark(NamedTuple):
         """Whether it has an interval."""
         return None not in (self.point, self.lo, self.hi)
 
+    @property
+    def n(self) -> int:
+        """Number of units of its interval."""
+        return int_value(self.row, "n" if self.unit == "items" else self.unit)
+
+    @property
+    def count_text(self) -> str:
+        """Its counts: "n = 98 items, 2 undefined", or "draws: 8"."""
+        if self.unit == "draws":
+            return f"draws: {self.n}"
+        if "n_undefined" not in self.row:
+            return f"n = {self.n} items"
+        return f"n = {self.n} items, {int_value(self.row, 'n_undefined')} undefined"
+
+    @property
+    def text(self) -> str:
+        """Its numbers: "0.361 [0.340, 0.382]"; escaped."""
+        return style.escape(
+            style.interval_text(self.point, self.lo, self.hi, is_share=self.is_share)
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why its point or interval is missing; "" if both are there."""
+        if self.has_interval:
+            return text_value(self.row, "reason")
+        default = "the table gives no interval"
+        if self.point is None:
+            default = "no score is defined here"
+        elif self.n == 1:
+            default = f"one {self.unit[:-1]} has no spread, so there is no interval"
+        return text_value(self.row, "reason") or default
+
+    @property
+    def raw_values(self) -> list[float]:
+        """Its single values; none if there are too many to draw."""
+        values = self.row.get("values")
+        if self.n > MAX_RAW_VALUES or not isinstance(values, (list, tuple, np.ndarray)):
+            return []
+        return [float(value) for value in values if not pd.isna(value)]
+
+    @property
+    def hover_text(self) -> str:
+        """Its position, numbers, counts, method or reason."""
+        name = self.position_name
+        if self.series not in (name, ""):
+            name = f"{self.series}, {name}"
+        lines = [f"<b>{style.escape(name)}</b>", self.text, self.count_text]
+        lines += [
+            style.wrap_text(text, 60, max_lines=4)
+            for text in (self.reason, text_value(self.row, "method"))
+            if text and text != "none"
+        ]
+        if text_value(self.row, "text"):
+            lines.append(style.wrap_text(self.row["text"], 60, max_lines=6))
+        return "<br>".join(lines)
+
 
 def jitter_offset(index: int) -> float:
     """Return a fixed offset of the i-th raw value in [−0.05, 0.05), evenly spread."""
@@ -60,9 +127,15 @@ def jitter_offset(index: int) -> float:
 
 
 def threshold_marks(rows: Iterable[Row], label: str, x_offset: float) -> list[Mark]:
-    """Return a mark for each row at its threshold, moved sideways by ``x_offset``."""
+    """Return a mark for each share at its threshold, moved sideways by ``x_offset``."""
     return [
-        Mark(label, threshold + x_offset, f"threshold {style.format_number(threshold)}", row)
+        Mark(
+            label,
+            threshold + x_offset,
+            f"threshold {style.format_number(threshold)}",
+            row,
+            is_share=True,
+        )
         for row in rows
         if (threshold := float_value(row, "threshold")) is not None
     ]
@@ -73,12 +146,15 @@ def draw_series(
     marks: Sequence[Mark],
     category_style: style.CategoryStyle,
     *,
-    unit: IntervalUnit = "items",
     in_legend: bool = False,
     is_joined: bool = False,
+    has_band: bool = False,
     is_upright: bool = True,
+    axes: Mapping[str, str] | None = None,
 ) -> None:
     """Draw the marks of one series with raw values, intervals, and "n/a" for missing points.
+
+    A click on a mark has the name of its position.
 
     Parameters
     ----------
@@ -86,16 +162,19 @@ def draw_series(
         Changed in place.
     marks : sequence of Mark
         In the order of their positions.
-    category_style : style.Code
-    unit : "items" or "draws"
+    category_style : style.CategoryStyle
     in_legend : bool
         Whether the legend names the series.
     is_joined : bool
         Whether a faint line joins the points, with a gap at undefined ones: only where they are a
-        curve over an axis of numbers, such as a threshold. At categories, steps, layers and shares
-        series stand side by side, so a line would have a slope that nothing has.
+        curve over an axis of numbers, such as a threshold. At categories, steps and layers series
+        stand side by side, so a line would have a slope that nothing has.
+    has_band : bool
+        Whether the intervals are a band along the line.
     is_upright : bool
         Whether values are on y; else they are on x, and undefined marks are left to the caller.
+    axes : mapping, optional
+        ``xaxis`` and ``yaxis`` of a panel.
     """
     name = marks[0].series if marks else ""
     legend_name = style.escape(style.truncate_text(name, 40))
@@ -109,13 +188,14 @@ def draw_series(
             y=list(y_values),
             legendgroup=style.escape(name),
             cliponaxis=False,
+            **(axes or {}),
             **trace_options,
         )
 
     raw_points = [
         (mark.x + jitter_offset(i), value)
         for mark in marks
-        for i, value in enumerate(plotted_raw_values(mark.row, unit))
+        for i, value in enumerate(mark.raw_values)
     ]
     if raw_points:
         add_trace(
@@ -135,6 +215,27 @@ def draw_series(
             showlegend=False,
             line={"color": style.with_opacity(category_style.colour, 0.45), "width": 1.2},
         )
+    if has_band:
+        # a band for each stretch of marks with intervals
+        stretches = [
+            list(stretch)
+            for has_interval, stretch in groupby(marks, key=lambda mark: mark.has_interval)
+            if has_interval
+        ]
+        edges: list[tuple[Any, float | None]] = []
+        for stretch in stretches:
+            edges += [(mark.x, mark.hi) for mark in stretch]
+            edges += [*((mark.x, mark.lo) for mark in reversed(stretch)), (None, None)]
+        add_trace(
+            [x for x, _ in edges],
+            [y for _, y in edges],
+            mode="lines",
+            fill="toself",
+            fillcolor=style.with_opacity(category_style.colour, 0.15),
+            line={"width": 0},
+            hoverinfo="skip",
+            showlegend=False,
+        )
     show_in_legend, error_axis = in_legend, "error_y" if is_upright else "error_x"
     for has_interval in (True, False):
         plotted_marks = [
@@ -142,11 +243,10 @@ def draw_series(
         ]
         if not plotted_marks and (has_interval or not show_in_legend):
             continue
-        error_bars_option = {}
+        options: dict[str, Any] = {}
         if has_interval:
-            error_bars_option[error_axis] = error_bars(
-                [mark.row for mark in plotted_marks], category_style.colour
-            )
+            rows = [mark.row for mark in plotted_marks]
+            options[error_axis] = error_bars(rows, category_style.colour)
         add_trace(
             [mark.x for mark in plotted_marks],
             [mark.point for mark in plotted_marks],
@@ -154,27 +254,24 @@ def draw_series(
             name=legend_name,
             showlegend=show_in_legend,
             hoverinfo="text",
-            hovertext=[hover_text(mark, unit) for mark in plotted_marks],
+            hovertext=[mark.hover_text for mark in plotted_marks],
+            customdata=[[mark.position_name] for mark in plotted_marks],
             marker=point_marker(category_style, has_interval),
-            **error_bars_option,
+            **SELECTED_AS_DRAWN,
+            **options,
         )
         show_in_legend = False
     for mark in marks if is_upright else ():
         if mark.point is None:
-            draw_missing(fig, mark.x, hover_text(mark, unit), textangle=-90)
+            draw_missing(
+                fig, mark.x, mark.hover_text, textangle=-90, xref=(axes or {}).get("xaxis")
+            )
 
 
 def draw_missing(fig: Any, x: float, hover_label: str, **options: Any) -> None:
-    """Write n/a at the bottom of the plot, where a value is missing."""
+    """Write n/a above the plot, where a value is missing."""
     fig.add_annotation(
-        x=x,
-        y=0,
-        yref="paper",
-        yanchor="bottom",
-        text="n/a",
-        bgcolor=style.BACKGROUND_COLOUR,
-        hovertext=hover_label,
-        **options,
+        x=x, y=1, yref="paper", yanchor="bottom", text="n/a", hovertext=hover_label, **options
     )
 
 
@@ -209,8 +306,7 @@ def draw_reference_line(
     line_ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": y, "y1": y}
     if x is not None:
         line_ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
-    line = {"color": style.SOFT_TEXT_COLOUR, "width": width, "dash": line_dash}
-    fig.add_shape(type="line", layer="below", line=line, **line_ends)
+    fig.add_shape(type="line", line={"width": width, "dash": line_dash}, **line_ends)
 
 
 def point_marker(category_style: style.CategoryStyle, has_interval: bool) -> dict[str, Any]:
@@ -243,116 +339,50 @@ def error_bars(rows: Sequence[Row], colour: str) -> dict[str, Any]:
     }
 
 
-def plotted_raw_values(row: Row, unit: IntervalUnit = "items") -> list[float]:
-    """Return the values in the column ``values``; none if there are too many to draw."""
-    values = row.get("values")
-    has_few_values = int_value(row, "n" if unit == "items" else "draws") <= MAX_RAW_VALUES
-    return (
-        [float(value) for value in values if not pd.isna(value)]
-        if has_few_values and isinstance(values, (list, tuple, np.ndarray))
-        else []
-    )
-
-
-def hover_text(mark: Mark, unit: IntervalUnit = "items") -> str:
-    """Return the hover text of a mark: position, interval, counts, method or reason."""
-    mark_name = (
-        mark.position_name
-        if mark.series in (mark.position_name, "")
-        else f"{mark.series}, {mark.position_name}"
-    )
-    lines = [
-        f"<b>{style.escape(mark_name)}</b>",
-        style.interval_text(mark.point, mark.lo, mark.hi),
-        count_text(mark.row, unit),
-    ]
-    reason = text_value(mark.row, "reason") or (
-        "" if mark.has_interval else default_reason(mark, unit)
-    )
-    lines += [
-        style.wrap_text(text, 60, max_lines=4)
-        for text in (reason, text_value(mark.row, "method"))
-        if text and text != "none"
-    ]
-    if text_value(mark.row, "text"):
-        lines.append(style.wrap_text(mark.row["text"], 60, max_lines=6))
-    return "<br>".join(lines)
-
-
-def count_text(row: Row, unit: IntervalUnit = "items") -> str:
-    """Return the counts of a row: "n = 98 items, 2 undefined", or "draws: 8"."""
-    if unit == "draws":
-        return f"draws: {int_value(row, 'draws')}"
-    return f"n = {int_value(row, 'n')} items, {int_value(row, 'n_undefined')} undefined"
-
-
-def default_reason(mark: Mark, unit: IntervalUnit = "items") -> str:
-    """Return the reason of a missing point or interval if the table gives none."""
-    if mark.point is None:
-        return "no score is defined here"
-    is_single_value = int_value(mark.row, "n" if unit == "items" else "draws") == 1
-    return (
-        f"one {unit[:-1]} has no spread, so there is no interval"
-        if is_single_value
-        else "the table gives no interval"
-    )
-
-
-def interval_note(marks: Sequence[Mark], unit: IntervalUnit = "items") -> str:
+def interval_note(marks: Sequence[Mark]) -> str:
     """Describe error bars, their methods and open markers in a sentence; escaped."""
-    bounded_rows = [mark.row for mark in marks if mark.has_interval]
+    bounded_marks = [mark for mark in marks if mark.has_interval]
+    open_marks = [mark for mark in marks if mark.point is not None and not mark.has_interval]
     sentences = []
-    if bounded_rows:
+    if bounded_marks:
         levels_text = " and ".join(
-            f"{100 * level:g} %"
-            for level in sorted({float_value(row, "confidence") or 0.95 for row in bounded_rows})
+            f"{100 * level:g}%"
+            for level in sorted({float_value(m.row, "confidence") or 0.95 for m in bounded_marks})
         )
         methods = list(
-            dict.fromkeys(text for row in bounded_rows if (text := text_value(row, "method")))
+            dict.fromkeys(text for m in bounded_marks if (text := text_value(m.row, "method")))
         )
-        sentences.append(
-            f"Bars: {levels_text} intervals over"
-            f" {unit}{', ' if methods else ''}{'; '.join(methods[:3])}."
-        )
-    unbounded_rows = [
-        mark.row for mark in marks if mark.point is not None and not mark.has_interval
-    ]
-    if unbounded_rows:
+        method_text = "".join(f", {text}" for text in ["; ".join(methods[:3])] if text)
+        sentences.append(f"{levels_text} intervals over {bounded_marks[0].unit}{method_text}.")
+    if open_marks:
         reasons = list(
-            dict.fromkeys(text_value(row, "reason") or f"too few {unit}" for row in unbounded_rows)
+            dict.fromkeys(
+                text_value(mark.row, "reason") or f"too few {mark.unit}" for mark in open_marks
+            )
         )
-        sentences.append(
-            f"Open marker: no interval, {style.truncate_text('; '.join(reasons[:2]), 120)}."
-        )
+        reason_text = style.truncate_text("; ".join(reasons[:2]), 120)
+        sentences.append(f"Open marker: no interval, {reason_text}.")
     return style.escape(" ".join(sentences))
 
 
-def subtitle_notes(
-    marks: Sequence[Mark],
-    *,
-    unit: IntervalUnit = "items",
-    with_missing_points: bool = True,
-    with_series_names: bool = False,
-) -> list[str]:
-    """Return the subtitle's lines on error bars and, ``with_missing_points``, missing points."""
-    interval_line = interval_note(marks, unit)
-    if any(plotted_raw_values(mark.row, unit) for mark in marks):
-        interval_line = f"{interval_line} Faint: single {unit}.".lstrip()
-    missing_marks = [mark for mark in marks if with_missing_points and mark.point is None]
+def subtitle_notes(marks: Sequence[Mark]) -> list[str]:
+    """Return the subtitle's lines on intervals and on missing points."""
+    interval_line = interval_note(marks)
+    if any(mark.raw_values for mark in marks):
+        interval_line = f"{interval_line} Faint: single {marks[0].unit}.".lstrip()
+    has_series = len({mark.series for mark in marks}) > 1
     notes = missing_notes(
-        (
-            text_value(mark.row, "reason") or default_reason(mark),
-            style.truncate_text(_position_name(mark, with_series_names)),
-        )
-        for mark in missing_marks
+        (mark.reason, style.truncate_text(_position_name(mark, has_series)))
+        for mark in marks
+        if mark.point is None
     )
     return [line for line in (interval_line, *notes) if line]
 
 
-def _position_name(mark: Mark, with_series_names: bool) -> str:
-    """Return the name of a mark's position, after that of its series if asked for."""
-    if with_series_names and mark.series != mark.position_name:
-        return f"{style.truncate_text(mark.series, 40)} at {mark.position_name}"
+def _position_name(mark: Mark, has_series: bool) -> str:
+    """Return the name of a mark's position, with that of its series where there are several."""
+    if has_series and mark.series != mark.position_name:
+        return f"{mark.position_name} ({style.truncate_text(mark.series, 40)})"
     return mark.position_name
 
 

@@ -1,8 +1,8 @@
-"""Mediation: CMI by share of patched positions, effects by layer, indices, and raw drops.
+"""Mediation: CMI by share of patched positions and by span of layers, indices, and raw drops.
 
-A point without an interval is an open marker; an undefined value is written "n/a", never drawn at
-0. Optional columns of tables: ``n_undefined``, ``method`` and ``confidence`` (in the subtitle),
-``reason`` (of a missing point) and ``values`` (raw values of a row, drawn up to n = 20).
+A point without an interval is an open marker; an undefined value is written "n/a" outside the plot,
+never drawn at 0. Optional columns of tables: ``n_undefined``, ``method`` and ``confidence`` (in the
+subtitle), ``reason`` (of a missing point) and ``values`` (raw values, drawn up to n = 20).
 """
 
 from __future__ import annotations
@@ -16,14 +16,39 @@ import plotly.graph_objects as go
 
 from cotlab.core.types import MEDIATION_SOURCES
 from cotlab.figures import style
-from cotlab.figures.declare import Row, count_range, figure, int_value, table_records, text_value
-from cotlab.figures.marks import IntervalUnit, Mark, draw_series, interval_values, subtitle_notes
+from cotlab.figures.cells import (
+    MAX_HORIZONTAL_COLUMNS,
+    MAX_LABELLED_COLUMNS,
+    NO_VALUE_SIGN,
+    Cell,
+    cell_hover_text,
+    draw_cells,
+    format_cell_number,
+)
+from cotlab.figures.declare import (
+    Row,
+    count_range,
+    figure,
+    in_order,
+    int_value,
+    table_records,
+    text_value,
+)
+from cotlab.figures.layout import apply_style
+from cotlab.figures.marks import (
+    IntervalUnit,
+    Mark,
+    draw_reference_line,
+    draw_series,
+    missing_notes,
+    subtitle_notes,
+)
 from cotlab.figures.rows import (
     add_mean_line,
     add_row_text,
     draw_estimate_rows,
     name_rows,
-    set_value_axis,
+    set_axis_range,
 )
 
 PATCH_TARGETS = (
@@ -53,6 +78,11 @@ METRIC_NAMES = {
     "baseline_logp": "baseline log P",
 }
 """Display names of metrics, where they differ in more than underscores."""
+SPAN_METRIC_ORDER = ("cmi", "share", "mass_lost")
+SIGNED_METRIC = "share"
+"""The metric in [−1, 1]; its cells have a scale of their own, with 0 in the middle."""
+MIN_INTERVAL_N = 5
+"""Fewest items or drops for which a density curve has an interval."""
 
 
 @figure(
@@ -67,14 +97,9 @@ METRIC_NAMES = {
     empty_reason="no item has a CMI over all layers.",
 )
 def cmi_density(table: pd.DataFrame) -> Any:
-    """Draw mean CMI by share of patched positions, 1.0 first, a series for each source."""
-    return _draw_by_share(
-        table,
-        "items",
-        "CMI by share of the chain patched (0 to 1, all layers)",
-        x="Share of chain positions patched (below: number of items)",
-        y="Mean CMI",
-    )
+    """Draw mean CMI by share of patched positions, a curve with a band for each source."""
+    title = "Density curve (CMI): share of the chain patched (0 to 1, all layers)"
+    return _draw_by_share(table, "items", title, y="Mean CMI")
 
 
 @figure(
@@ -87,16 +112,10 @@ def cmi_density(table: pd.DataFrame) -> Any:
     empty_reason="no item has a drop over all layers.",
 )
 def drop_density(table: pd.DataFrame) -> Any:
-    """Draw the mean drop in nats by share of patched positions, a series for each source."""
-    fig = _draw_by_share(
-        table,
-        "items",
-        "Drop of the answer's log P by share of the chain patched (nats)",
-        x="Share of chain positions patched (below: number of items)",
-        y="Mean drop (nats)",
-        has_unit_range=False,
-    )
-    fig.add_hline(y=0, line={"color": style.SOFT_TEXT_COLOUR, "width": 1}, layer="below")
+    """Draw the mean drop in nats by share of patched positions, a curve for each source."""
+    title = "Drop of the answer's log P by share of the chain patched (nats)"
+    fig = _draw_by_share(table, "items", title, y="Mean drop (nats)", has_unit_range=False)
+    draw_reference_line(fig, y=0, line_dash="solid")
     return fig
 
 
@@ -112,14 +131,8 @@ def drop_density(table: pd.DataFrame) -> Any:
 )
 def item_density(table: pd.DataFrame) -> Any:
     """Draw CMI of one item by share of patched positions, with intervals over donors and draws."""
-    return _draw_by_share(
-        table,
-        "draws",
-        "CMI of this item by share patched (0 to 1, all layers)",
-        x="Share of chain positions patched (below: number of drops)",
-        y="CMI",
-        height=380,
-    )
+    title = "Density curve (CMI) of this item (0 to 1, all layers)"
+    return _draw_by_share(table, "draws", title, y="CMI", height=340)
 
 
 def _draw_by_share(
@@ -127,21 +140,21 @@ def _draw_by_share(
     unit: IntervalUnit,
     title: str,
     *,
-    x: str,
     y: str,
-    height: int = 420,
+    height: int = 380,
     has_unit_range: bool = True,
 ) -> Any:
-    """Draw a series for each source over the shares of patched positions, 1.0 first."""
+    """Draw a curve with a band for each source over the shares of patched positions, rising."""
     rows = table_records(table)
-    shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
+    shares = sorted({float(row["keep"]) for row in rows})
     style_by_source = style.category_styles((str(row["source"]) for row in rows), MEDIATION_SOURCES)
-    series_spacing = min(0.12, 0.6 / len(style_by_source))
     fig, marks = go.Figure(), []
     for i, (source, category_style) in enumerate(style_by_source.items()):
-        x_offset = (i - (len(style_by_source) - 1) / 2) * series_spacing
+        x_offset = 0.008 * (i - (len(style_by_source) - 1) / 2)
         source_marks = [
-            Mark(source, shares.index(float(row["keep"])) + x_offset, _share_text(row), row)
+            _without_early_interval(
+                Mark(source, float(row["keep"]) + x_offset, _share_text(row), row, unit)
+            )
             for row in rows
             if row["source"] == source
         ]
@@ -150,21 +163,32 @@ def _draw_by_share(
             fig,
             source_marks,
             category_style,
-            unit=unit,
             in_legend=len(style_by_source) > 1,
+            is_joined=True,
+            has_band=True,
         )
         marks += source_marks
     fig.update_xaxes(
-        tickvals=list(range(len(shares))),
-        ticktext=[f"{share:.1f}<br>n = {_counts_text(rows, share, unit)}" for share in shares],
-        range=[-0.5, len(shares) - 0.5],
+        tickvals=shares,
+        ticktext=[
+            f"{100 * share:.0f}%<br>n = {_counts_text(rows, share, unit)}" for share in shares
+        ],
+        range=[min(0.0, shares[0] - 0.08), 1.06],
         tickangle=0,
     )
     if has_unit_range:
         fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
-    return style.apply_style(
-        fig, title, subtitle=subtitle_notes(marks, unit=unit), x=x, y=y, height=height
-    )
+    unit_name = "items" if unit == "items" else "drops"
+    x = f"Chain positions patched (below: number of {unit_name})"
+    return apply_style(fig, title, subtitle=subtitle_notes(marks), x=x, y=y, height=height)
+
+
+def _without_early_interval(mark: Mark) -> Mark:
+    """Return a mark without its interval if it rests on too few items or drops."""
+    if mark.point is None or mark.n >= MIN_INTERVAL_N:
+        return mark
+    reason = f"fewer than {MIN_INTERVAL_N} {mark.unit}"
+    return mark._replace(row={**mark.row, "lo": None, "hi": None, "reason": reason})
 
 
 def _counts_text(rows: Sequence[Row], patched_share: float, unit: IntervalUnit) -> str:
@@ -207,7 +231,7 @@ def layer_profile(table: pd.DataFrame) -> Any:
             if row["metric"] == metric
         ]
         metric_marks.sort(key=lambda mark: mark.x)
-        category_style = style.CategoryStyle(style.PALETTE[i], style.SYMBOLS[i])
+        category_style = style.CategoryStyle(style.hue(style.PALETTE[i]), style.SYMBOLS[i])
         draw_series(fig, metric_marks, category_style, in_legend=True)
         marks += metric_marks
     if layers:
@@ -221,8 +245,8 @@ def layer_profile(table: pd.DataFrame) -> Any:
                 for layer in layers[::tick_interval]
             ],
         )
-    fig.add_hline(y=0, line={"color": style.SOFT_TEXT_COLOUR, "width": 1}, layer="below")
-    return style.apply_style(
+    draw_reference_line(fig, y=0, line_dash="solid")
+    return apply_style(
         fig,
         "Drop of the answer's log P by layer (mean, nats)",
         subtitle=subtitle_notes(marks),
@@ -242,12 +266,10 @@ def layer_profile(table: pd.DataFrame) -> Any:
     empty_reason="no index has been estimated.",
 )
 def mediation_indices(table: pd.DataFrame) -> Any:
-    """Draw a row for each index with its interval and n at the right; n/a with its reason."""
+    """Draw a row for each index with its interval and n at the right."""
     rows = table_records(table)
     marks = [Mark("", i, metric_label(row["metric"]), row) for i, row in enumerate(rows)]
-    fig = draw_estimate_rows(marks, "Indices of mediation (mean over items, no unit)", x="Index")
-    set_value_axis(fig, interval_values(marks))
-    return fig
+    return draw_estimate_rows(marks, "Indices of mediation (mean over items, no unit)", x="Index")
 
 
 @figure(
@@ -325,28 +347,19 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
             mean = float(np.mean(values))
             text = f"{style.format_number(mean)} (n = {len(values)})"
             add_mean_line(fig, mean, row_position)
-        add_row_text(fig, row_position, text, is_missing=False)
+        add_row_text(fig, row_position, text)
     n_missing = len(rows) - len(defined_rows)
     subtitle = ["Line and number: mean over the n draws of the part."]
     subtitle += [f"n/a: {n_missing} draw{'s' if n_missing > 1 else ''}."] if n_missing else []
     name_rows(fig, [metric_label(part) for part in part_order], 20)
-    axis_values = [0.0, *(float(row["value"]) for row in defined_rows)]
-    padding = 0.03 * (max(axis_values) - min(axis_values)) or 1.0
-    fig.update_xaxes(
-        range=[min(axis_values) - padding, max(axis_values) + padding],
-        showgrid=True,
-        nticks=7,
-        zeroline=True,
-        zerolinecolor=style.SOFT_TEXT_COLOUR,
-        showline=False,
-    )
-    return style.apply_style(
+    set_axis_range(fig, [float(row["value"]) for row in defined_rows], (0, 0))
+    draw_reference_line(fig, x=0, line_dash="solid")
+    return apply_style(
         fig,
         "Drops of the answer's log P in this item by donor (nats)",
         subtitle=subtitle,
         x="Drop (nats)",
-        height=150 + 40 * len(part_order),
-        margin={"r": 156},
+        height=110 + 40 * len(part_order),
     )
 
 
@@ -357,9 +370,97 @@ def metric_label(metric: object) -> str:
 
 def _share_text(row: Row) -> str:
     """Return the share of a row as text."""
-    return f"{100 * float(row['keep']):.0f} % of positions"
+    return f"{100 * float(row['keep']):.0f}% of positions"
 
 
 def _donor_name(row: Row) -> str:
     """Return the donor of a row."""
     return text_value(row, "donor") or "no donor"
+
+
+@figure(
+    "span_heatmap",
+    columns=("source", "metric", "span", "point", "lo", "hi", "n"),
+    caption=(
+        "Mean over the items where the value of the span is defined; a span whose drops add up to"
+        " less than 0.01 nat has no value. The columns are single layers, thirds of the depth, and"
+        " all layers."
+    ),
+    empty_reason="no span has an estimate.",
+)
+def span_heatmap(table: pd.DataFrame) -> Any:
+    """Draw cells in viridis, or from orange to blue for a signed metric."""
+    rows = table_records(table)
+    sources = in_order((row["source"] for row in rows), MEDIATION_SOURCES)
+    metrics = in_order((row["metric"] for row in rows), SPAN_METRIC_ORDER)
+    row_keys = [(source, metric) for source in sources for metric in metrics]
+    spans = sorted(dict.fromkeys(str(row["span"]) for row in rows), key=span_sort_key)
+    row_by_cell = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
+    is_upright, is_dense = len(spans) > MAX_HORIZONTAL_COLUMNS, len(spans) > MAX_LABELLED_COLUMNS
+    separator = ", " if is_upright else "<br>"
+    cells, reason_spans = [], []
+    for i, (source, metric) in enumerate(row_keys):
+        for j, span in enumerate(spans):
+            row = row_by_cell.get((source, metric, span))
+            mark = Mark("", j, "", row or {})
+            text = "n/a"
+            if row is not None:
+                text = f"{format_cell_number(mark.point)}{separator}n = {mark.n}"
+            if is_dense and mark.point is None:
+                text = NO_VALUE_SIGN
+            reason = "not requested"
+            if row is not None:
+                reason = text_value(row, "reason") or "no item has a defined value"
+            if mark.point is None:
+                reason_spans.append((reason, span_name(span)))
+            get_colour = style.diverging_colour if metric == SIGNED_METRIC else style.viridis_colour
+            heading = f"{metric_label(metric)}, source {source}, layers {span_name(span)}"
+            lines = [mark.text, mark.count_text] if mark.point is not None else []
+            hover_text = cell_hover_text(heading, lines, reason)
+            cells.append(Cell(j, i, get_colour(mark.point), text, hover_text))
+    scale_notes = ["Each cell: mean and number of items; intervals in the data."]
+    scale_notes += ["Dark is 0, bright is 1."] if set(metrics) - {SIGNED_METRIC} else []
+    range_text = "0 to 1"
+    if SIGNED_METRIC in metrics:
+        scale_notes.append("Share: blue above 0, orange below, pale at 0.")
+        range_text = "−1 to 1" if len(metrics) == 1 else "0 to 1; share −1 to 1"
+    subject = metric_label(metrics[0]) if len(metrics) == 1 else "Mediation"
+    fig = apply_style(
+        go.Figure(),
+        style.escape(f"{subject} by span of layers ({range_text})"),
+        subtitle=[" ".join(scale_notes), *missing_notes(reason_spans)],
+        x="Layers whose input was patched, the first is 0",
+        height=110 + (92 if is_upright else 46) * len(row_keys),
+    )
+    labels = [_row_label(row_key, len(sources), len(metrics)) for row_key in row_keys]
+    return draw_cells(
+        fig,
+        cells,
+        [span_name(span) for span in spans],
+        labels,
+        is_upright=is_upright,
+        column_interval=1 + is_dense,
+    )
+
+
+def span_sort_key(span: str) -> tuple[int, int]:
+    """Single layers first, then ranges, then all."""
+    first_layer = span.split("-")[0]
+    return (2, 0) if not first_layer.isdecimal() else (int("-" in span), int(first_layer))
+
+
+def span_name(span: str) -> str:
+    """Return the display name of a span: "all", "3" or "0–7"."""
+    return span.replace("-", "–")
+
+
+def _row_label(row_key: tuple[str, str], n_sources: int, n_metrics: int) -> str:
+    """Return the name of a row: its source, its metric or both."""
+    source, metric = row_key
+    return (
+        metric_label(metric)
+        if n_sources == 1
+        else source
+        if n_metrics == 1
+        else f"{source}, {metric_label(metric)}"
+    )

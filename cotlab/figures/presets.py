@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cotlab.core.errors import ConfigError
+from cotlab.figures.style import GREY_COLOURS, Look
 
 PT_PER_PX = 0.75
 """Points per pixel: an inch has 72 points and 96 px."""
@@ -20,33 +21,35 @@ class FigurePreset(NamedTuple):
     """Width of one column."""
     page_width_pt: float
     """Width of the page, for figures that do not fit a column."""
-    text_size_pt: float
-    """Size of axis titles; the title is larger, ticks are smaller, none below 7 pt."""
+    scale: float = 0.85
+    """Size in print relative to the screen; 0.85 leaves no text below 7 pt."""
     max_height_pt: float | None = None
     """Largest height of a figure without named rows."""
-    has_title: bool = True
-    """Whether the title stands above the figure; papers often have it in the caption alone."""
+    has_title: bool = False
+    """Whether the title stands above the figure; papers have it in the caption."""
     is_grey: bool = False
     """Whether the figure is in shades of grey."""
 
     @property
-    def column_width_px(self) -> float:
-        """Width of one column in px."""
-        return self.column_width_pt / PT_PER_PX
-
-    @property
-    def page_width_px(self) -> float:
-        """Width of the page in px."""
-        return self.page_width_pt / PT_PER_PX
+    def look(self) -> Look:
+        """The look that a figure is printed in; its sizes are those before the scale."""
+        pt_per_px = PT_PER_PX * self.scale
+        return Look(
+            GREY_COLOURS if self.is_grey else {},
+            is_grey=self.is_grey,
+            widths_px=(self.column_width_pt / pt_per_px, self.page_width_pt / pt_per_px),
+            max_height_px=None if self.max_height_pt is None else self.max_height_pt / pt_per_px,
+            has_title=self.has_title,
+        )
 
 
 PRESETS = {
     preset.name: preset
     for preset in (
-        FigurePreset("neurips", 396.0, 396.0, 8.0),  # one column of 5.5 in
-        FigurePreset("icml", 234.0, 486.0, 8.0),  # columns of 3.25 in, a page of 6.75 in
-        FigurePreset("nature", 252.0, 519.0, 7.5),  # columns of 89 mm, a page of 183 mm
-        FigurePreset("slide", 960.0, 960.0, 20.0, 540.0),  # 13.33 in, a slide of 16 to 9
+        FigurePreset("neurips", 396.0, 396.0),  # one column of 5.5 in
+        FigurePreset("icml", 234.0, 486.0),  # columns of 3.25 in, a page of 6.75 in
+        FigurePreset("nature", 252.0, 519.0),  # columns of 89 mm, a page of 183 mm
+        FigurePreset("slide", 960.0, 960.0, 2.05, 540.0),  # 13.33 in, a slide of 16 to 9
     )
 }
 """Presets by name, from the style files and author guides of 2025."""

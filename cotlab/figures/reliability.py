@@ -10,14 +10,15 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.cells import draw_pair_matrix
-from cotlab.figures.declare import Row, figure, float_value, table_records, text_value
-from cotlab.figures.marks import Mark, interval_values
+from cotlab.figures.declare import Row, figure, float_value, in_order, table_records, text_value
+from cotlab.figures.layout import apply_style
+from cotlab.figures.marks import Mark, missing_notes
 from cotlab.figures.rows import (
     add_mean_line,
     add_row_text,
     draw_estimate_rows,
     name_rows,
-    set_value_axis,
+    set_axis_range,
 )
 
 COMPONENT_ORDER = ("C", "R", "V", "D", "F", "r_raw")
@@ -43,12 +44,10 @@ PART_NAMES = {
     empty_reason="no part has been estimated.",
 )
 def reliability_parts(table: pd.DataFrame) -> Any:
-    """Draw a row for each part with its interval and n at the right; n/a with its reason."""
+    """Draw a row for each part with its interval and n at the right."""
     rows = order_components(table_records(table))
     marks = [Mark("", i, _part_name(row), row) for i, row in enumerate(rows)]
-    fig = draw_estimate_rows(marks, "Parts of reliability (mean over items, no unit)", x="Mean")
-    set_value_axis(fig, interval_values(marks))
-    return fig
+    return draw_estimate_rows(marks, "Parts of reliability (mean over items, no unit)", x="Mean")
 
 
 @figure(
@@ -61,14 +60,13 @@ def reliability_parts(table: pd.DataFrame) -> Any:
     empty_reason="no diagnosis has been estimated.",
 )
 def diagnosis_rates(table: pd.DataFrame) -> Any:
-    """Draw a row for each rule with its rate and interval; n/a with its reason."""
+    """Draw a row for each rule with its rate and interval."""
     rows = table_records(table)
-    marks = [Mark("", i, str(row["rule"]).replace("_", " "), row) for i, row in enumerate(rows)]
-    fig = draw_estimate_rows(
-        marks, "Items in which each diagnosis fires (share, 0 to 1)", x="Share of items"
-    )
-    set_value_axis(fig, interval_values(marks))
-    return fig
+    marks = [
+        Mark("", i, str(row["rule"]).replace("_", " "), row, is_share=True)
+        for i, row in enumerate(rows)
+    ]
+    return draw_estimate_rows(marks, "Items in which each diagnosis fires (%)", x="Items (%)")
 
 
 @figure(
@@ -78,7 +76,7 @@ def diagnosis_rates(table: pd.DataFrame) -> Any:
     empty_reason="no part has been measured in this item.",
 )
 def item_parts(table: pd.DataFrame) -> Any:
-    """Draw a bar for each part with its number; an undefined part has its reason instead."""
+    """Draw a bar for each part with its number at the right."""
     rows = order_components(table_records(table))
     fig = go.Figure()
     defined_rows = [
@@ -92,7 +90,7 @@ def item_parts(table: pd.DataFrame) -> Any:
         orientation="h",
         width=0.62,
         hoverinfo="text",
-        marker={"color": style.with_opacity(style.ACCENT_COLOUR, 0.75)},
+        marker={"color": style.with_opacity(style.hue(style.ACCENT_COLOUR), 0.75)},
         showlegend=False,
         hovertext=[
             f"<b>{style.escape(_part_name(row))}</b><br>"
@@ -104,34 +102,30 @@ def item_parts(table: pd.DataFrame) -> Any:
         value, mean = float_value(row, "value"), float_value(row, "mean")
         suite_text = f"  (suite {style.format_number(mean)})" if mean is not None else ""
         text = f"{style.format_number(value)}{suite_text}"
-        if value is None:
-            text = style.wrap_text(f"n/a: {text_value(row, 'reason') or 'not measured'}", 62)
-        elif mean is not None:
+        if value is not None and mean is not None:
             add_mean_line(fig, mean, row_position)
-        add_row_text(fig, row_position, text, is_missing=value is None)
+        add_row_text(fig, row_position, "n/a" if value is None else text)
     values = [float_value(row, column) for row in rows for column in ("value", "mean")]
-    set_value_axis(fig, [value for value in values if value is not None])
+    set_axis_range(fig, [value for value in values if value is not None])
+    notes = missing_notes(
+        (text_value(row, "reason") or "not measured", _part_name(row))
+        for row in rows
+        if float_value(row, "value") is None
+    )
     name_rows(fig, [_part_name(row) for row in rows], 24)
-    return style.apply_style(
+    return apply_style(
         fig,
         "Parts of reliability in this item (no unit)",
-        subtitle="Line: mean of the suite.",
+        subtitle=["Line: mean of the suite.", *notes],
         x="Value",
-        height=130 + 40 * len(rows),
-        margin={"r": 150},
+        height=90 + 40 * len(rows),
     )
 
 
 def order_components(rows: Sequence[Row]) -> list[Row]:
     """Sort rows by COMPONENT_ORDER, others last."""
-    return sorted(
-        rows,
-        key=lambda row: (
-            COMPONENT_ORDER.index(str(row["part"]))
-            if row["part"] in COMPONENT_ORDER
-            else len(COMPONENT_ORDER)
-        ),
-    )
+    parts = in_order((row["part"] for row in rows), COMPONENT_ORDER)
+    return sorted(rows, key=lambda row: parts.index(str(row["part"])))
 
 
 def _part_name(row: Row) -> str:
@@ -150,10 +144,10 @@ def _part_name(row: Row) -> str:
     empty_reason="fewer than two parts have been measured.",
 )
 def signal_correlation(table: pd.DataFrame) -> Any:
-    """Draw cells from orange (−1) to blue (1) with rho and n; a hatched cell is n/a."""
+    """Draw cells from orange (−1) to blue (1) with rho and n."""
     subtitle = [
-        "Each cell: rho and number of items; intervals on hover. Blue above 0, orange below, pale"
-        " at 0."
+        "Each cell: rho and number of items; intervals in the data. Blue above 0, orange below,"
+        " pale at 0."
     ]
     return draw_pair_matrix(
         table_records(table),
@@ -174,7 +168,7 @@ def signal_correlation(table: pd.DataFrame) -> Any:
     empty_reason="fewer than two chains have a vector.",
 )
 def chain_cosines(table: pd.DataFrame) -> Any:
-    """Draw cells from orange (−1) to blue (1) with the cosine; a hatched cell is n/a."""
+    """Draw cells from orange (−1) to blue (1) with the cosine."""
     return draw_pair_matrix(
         table_records(table),
         "Cosine of the chains (−1 to 1)",

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
 from typing import Any
 
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.declare import text_value
-from cotlab.figures.marks import (
-    Mark,
-    count_text,
-    default_reason,
-    draw_series,
-    hover_text,
-    subtitle_notes,
-)
+from cotlab.figures.layout import apply_style
+from cotlab.figures.marks import Mark, draw_series, interval_values, subtitle_notes
+
+_ROW_PX, _GROUP_GAP = 18, 0.8
+"""Height of a row among several of one name, and the space between names, in rows."""
 
 
 def draw_estimate_rows(
@@ -24,94 +22,116 @@ def draw_estimate_rows(
     title: str,
     *,
     x: str,
-    names: Sequence[str] | None = None,
+    min_range: tuple[float, float] = (0, 1),
+    styles: Mapping[str, style.CategoryStyle] | None = None,
     max_name_chars: int = 24,
     row_height_px: int = 40,
-    right_margin_px: int = 204,
+    notes: Sequence[str] = (),
 ) -> Any:
-    """Return a figure with a row for each mark; the caller sets the axis of values.
+    """Return a figure with a row for each mark, with value, interval and n at the right.
 
     Parameters
     ----------
     marks : sequence of Mark
-        Row i is at position i.
+        Rows in their order; those with the same position name stand together, in the order of
+        ``styles``.
     title, x : str
         Titles of the figure and of its axis of values.
-    names : sequence of str, optional
-        Names of the rows, by default those of the marks' positions.
+    min_range : (float, float)
+        Part of the axis that is always drawn.
+    styles : mapping of str to CategoryStyle, optional
+        Colour and symbol of each series; by default there is one series.
     max_name_chars : int
         Characters after which a name is broken.
-    row_height, right_margin_px : int, pixels
+    row_height_px : int, pixels
+        Of a row with a name of its own.
+    notes : sequence of str
+        Lines of the subtitle before those on intervals.
     """
     fig = go.Figure()
-    draw_rows(fig, marks)
-    name_rows(
-        fig, [mark.position_name for mark in marks] if names is None else names, max_name_chars
-    )
-    return style.apply_style(
+    styles = styles or {"": style.CategoryStyle(style.hue(style.ACCENT_COLOUR), "circle")}
+    names, series_order = list(dict.fromkeys(m.position_name for m in marks)), list(styles)
+    is_grouped = len(names) < len(marks)
+    gap = _GROUP_GAP if is_grouped else 0.0
+    rows = sorted(marks, key=lambda m: (names.index(m.position_name), series_order.index(m.series)))
+    rows = [
+        mark._replace(x=i + gap * names.index(mark.position_name)) for i, mark in enumerate(rows)
+    ]
+    for series, category_style in styles.items():
+        series_marks = [mark for mark in rows if mark.series == series]
+        draw_series(fig, series_marks, category_style, in_legend=len(styles) > 1, is_upright=False)
+    for mark in rows:
+        count_text = f", n = {mark.n}" if is_grouped else f"<br>{mark.count_text}"
+        text = "n/a" if mark.point is None else f"{mark.text}{count_text}"
+        add_row_text(fig, mark.x, text, hovertext=mark.hover_text)
+    positions = [
+        fmean(mark.x for mark in group)
+        for _, group in groupby(rows, key=lambda mark: mark.position_name)
+    ]
+    n_rows = len(rows) + gap * (len(names) - 1)
+    name_rows(fig, names, max_name_chars, positions, n_rows)
+    set_value_axis(fig, rows, min_range)
+    return apply_style(
         fig,
         title,
-        subtitle=subtitle_notes(marks, with_missing_points=False),
+        subtitle=[*notes, *subtitle_notes(rows)],
         x=x,
-        height=140 + row_height_px * len(marks),
-        margin={"r": right_margin_px},
+        height=100 + round((_ROW_PX if is_grouped else row_height_px) * n_rows),
     )
 
 
-def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
-    """Draw marks as rows, with value, interval and n at the right, or n/a with its reason."""
-    draw_series(fig, marks, style.CategoryStyle(style.ACCENT_COLOUR, "circle"), is_upright=False)
-    for mark in marks:
-        label = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{count_text(mark.row)}"
-        if mark.point is None:
-            label = style.wrap_text(
-                f"n/a: {text_value(mark.row, 'reason') or default_reason(mark)}", 62
-            )
-        add_row_text(fig, mark.x, label, mark.point is None, hovertext=hover_text(mark))
-
-
-def add_row_text(fig: Any, y: float, text: str, is_missing: bool, **options: Any) -> None:
-    """Write a row's numbers right of the plot, or at its left why they are missing."""
+def add_row_text(fig: Any, y: float, text: str, **options: Any) -> None:
+    """Write a row's numbers, or n/a, right of the plot."""
     annotation: dict[str, Any] = {
-        "x": 0 if is_missing else 1,
+        "x": 1,
         "xref": "paper",
         "xshift": 14,
         "xanchor": "left",
         "align": "left",
-        "bgcolor": style.BACKGROUND_COLOUR,
-        "font": {
-            "size": style.TEXT_SIZE - 1,
-            "color": style.SOFT_TEXT_COLOUR if is_missing else style.TEXT_COLOUR,
-        },
+        "font": {"size": style.TEXT_SIZE - 1, "color": style.hue(style.TEXT_COLOUR)},
     }
     fig.add_annotation(y=y, text=text, **annotation | options)
 
 
 def add_mean_line(fig: Any, mean: float, row_position: float) -> None:
     """Draw a short upright line at the mean of a row."""
-    line = {"color": style.TEXT_COLOUR, "width": 2}
-    fig.add_shape(
-        type="line", x0=mean, x1=mean, y0=row_position - 0.4, y1=row_position + 0.4, line=line
-    )
+    line = {"color": style.hue(style.TEXT_COLOUR), "width": 2}
+    ends = {"x0": mean, "x1": mean, "y0": row_position - 0.4, "y1": row_position + 0.4}
+    fig.add_shape(type="line", layer="above", line=line, **ends)
 
 
-def name_rows(fig: Any, names: Sequence[str], max_name_chars: int) -> None:
-    """Name the rows, the first on top."""
+def name_rows(
+    fig: Any,
+    names: Sequence[str],
+    max_name_chars: int,
+    positions: Sequence[float] | None = None,
+    n_rows: float | None = None,
+) -> None:
+    """Name the rows, the first on top; by default each row has a name."""
     fig.update_yaxes(
-        tickvals=list(range(len(names))),
+        tickvals=list(range(len(names)) if positions is None else positions),
         ticktext=[style.wrap_text(name, max_name_chars) for name in names],
         ticks="",
+        ticklabelstandoff=6,
         showgrid=False,
-        range=[len(names) - 0.4, -0.6],
+        range=[(len(names) if n_rows is None else n_rows) - 0.4, -0.6],
     )
 
 
 def set_value_axis(
+    fig: Any, marks: Sequence[Mark], min_range: tuple[float, float] = (0, 1)
+) -> None:
+    """Set an axis that contains ``min_range`` and all values of marks."""
+    values = [value for mark in marks for value in mark.raw_values] + interval_values(marks)
+    set_axis_range(fig, values, min_range)
+    if any(mark.is_share for mark in marks):
+        fig.update_xaxes(tickformat=".0%")
+
+
+def set_axis_range(
     fig: Any, values: Sequence[float], min_range: tuple[float, float] = (0, 1)
 ) -> None:
-    """Set an axis of values that contains ``min_range`` and all values."""
-    lowest_value, highest_value = min([min_range[0], *values]), max([min_range[1], *values])
-    padding = 0.04 * (highest_value - lowest_value)
-    fig.update_xaxes(
-        range=[lowest_value - padding, highest_value + padding], showgrid=True, nticks=6
-    )
+    """Set an axis of numbers that contains ``min_range`` and all values."""
+    lowest, highest = min([min_range[0], *values]), max([min_range[1], *values])
+    padding = 0.04 * (highest - lowest) or 1.0
+    fig.update_xaxes(range=[lowest - padding, highest + padding], showgrid=True, nticks=6)

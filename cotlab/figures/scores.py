@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.calibration import draw_diagonal, draw_thresholds, set_score_axis
-from cotlab.figures.cells import HATCH_PATTERN
 from cotlab.figures.declare import (
     Row,
     figure,
@@ -20,23 +19,23 @@ from cotlab.figures.declare import (
     table_records,
     text_value,
 )
+from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import (
     Mark,
     draw_background,
     draw_reference_line,
     draw_series,
     jitter_offset,
-    plotted_raw_values,
     subtitle_notes,
     threshold_marks,
 )
 
 LABEL_GROUPS = ("acceptable", "not acceptable", "no label")
 """Groups of the histogram: the raters' verdict on chain and answer."""
-_GROUP_STYLES = {
-    "acceptable": (style.BLUE, ""),
-    "not acceptable": (style.VERMILLION, "/"),
-    "no label": ("#9a9a9a", "."),
+_GROUP_COLOURS = {
+    "acceptable": style.BLUE,
+    "not acceptable": style.VERMILLION,
+    "no label": style.SHADE_COLOUR,
 }
 _BAND_COLUMNS = ("band_hi", "band_lo")
 _MIN_LABEL_DISTANCE = 0.11
@@ -67,26 +66,32 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
         (row for row in table_records(table) if float_value(row, "predicted") is not None),
         key=lambda row: row["predicted"],
     )
-    fig = go.Figure()
+    fig, accent_colour = go.Figure(), style.hue(style.ACCENT_COLOUR)
     has_band = _draw_band(fig, rows)
     draw_diagonal(fig)
     notes = ["Dotted: perfect calibration."]
-    raw_outcomes = [plotted_raw_values(row) for row in rows]
+    marks = [
+        Mark(
+            "",
+            row["predicted"],
+            f"predicted {style.format_number(row['predicted'])}",
+            row,
+            is_share=True,
+        )
+        for row in rows
+    ]
+    raw_outcomes = [mark.raw_values for mark in marks]
     for row, values in zip(rows, raw_outcomes, strict=True) if all(raw_outcomes) else ():
         scores = row.get("scores")
         if not isinstance(scores, (list, tuple)) or len(scores) != len(values):
             scores = [row["predicted"] + 0.3 * jitter_offset(i) for i in range(len(values))]
-        marker = {"color": style.with_opacity(style.ACCENT_COLOUR, 0.3), "size": 5}
+        marker = {"color": style.with_opacity(accent_colour, 0.3), "size": 5}
         draw_background(fig, list(scores), values, mode="markers", cliponaxis=False, marker=marker)
-    marks = [
-        Mark("", row["predicted"], f"predicted {style.format_number(row['predicted'])}", row)
-        for row in rows
-    ]
     marks_without_values = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
     draw_series(
         fig,
         marks_without_values,
-        style.CategoryStyle(style.ACCENT_COLOUR, "circle"),
+        style.CategoryStyle(accent_colour, "circle"),
         is_joined=True,
     )
     for label_group in _group_overlapping(marks) if len(marks) <= _MAX_LABELLED_POINTS else ():
@@ -101,12 +106,12 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
             y=label_y,
             yanchor="bottom" if is_label_above else "top",
             yshift=4 if is_label_above else -4,
-            text=f"n = {', '.join(str(int_value(mark.row, 'n')) for mark in label_group)}",
-            bgcolor=style.with_opacity(style.BACKGROUND_COLOUR, 0.75),
+            text=f"n = {', '.join(str(mark.n) for mark in label_group)}",
+            bgcolor=style.with_opacity(style.hue(style.BACKGROUND_COLOUR), 0.75),
             xanchor="left" if len(label_group) > 1 and label_group[0].x < 0.1 else "center",
         )
     if has_band:
-        notes.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
+        notes.append("Shade: where bins of a perfectly calibrated forecaster fall, 95%.")
     count_line = (
         f"n = {sum(int_value(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
     )
@@ -116,14 +121,14 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
         " ".join([*notes, *draw_thresholds(fig, rows)]),
     ]
     fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
-    fig.update_yaxes(range=[-0.05, 1.05])
-    return style.apply_style(
+    fig.update_yaxes(range=[-0.05, 1.05], tickformat=".0%")
+    return apply_style(
         fig,
-        "Acceptable chains by prediction (share, 0 to 1)",
+        "Acceptable chains by prediction (%)",
         subtitle=notes,
         x="Predicted probability of acceptable reasoning (mean of the bin)",
-        y="Observed share",
-        height=470,
+        y="Observed share (%)",
+        height=430,
     )
 
 
@@ -189,7 +194,7 @@ def score_histogram(table: pd.DataFrame) -> Any:
     for name in group_names:
         if name not in LABEL_GROUPS and not total_by_group[name]:
             continue
-        colour, pattern = _GROUP_STYLES.get(name, (style.PURPLE, "x"))
+        colour = style.hue(_GROUP_COLOURS.get(name, style.PURPLE))
         bar_heights = [
             count_by_group_and_bin.get((name, bin_start), 0) for bin_start, _ in bin_edges
         ]
@@ -204,14 +209,7 @@ def score_histogram(table: pd.DataFrame) -> Any:
                 f"{style.escape(score_name)} {bin_start:g} to {bin_end:g}<br>{label}: {n:,} chains"
                 for (bin_start, bin_end), n in zip(bin_edges, bar_heights, strict=True)
             ],
-            marker={
-                "color": colour,
-                "line": {"width": 0},
-                "pattern": (
-                    HATCH_PATTERN
-                    | {"shape": pattern, "fgcolor": style.BACKGROUND_COLOUR, "fgopacity": 1}
-                ),
-            },
+            marker={"color": colour, "line": {"width": 0}},
         )
     totals_by_bin = [
         sum(count_by_group_and_bin.get((name, bin_start), 0) for name in group_names)
@@ -229,14 +227,13 @@ def score_histogram(table: pd.DataFrame) -> Any:
         fig, [bin_edges[0][0], bin_edges[-1][1]], with_full_range=bool(threshold_notes)
     )
     fig.update_yaxes(range=[0, max([1, *totals_by_bin]) * 1.14], tickformat=",d", nticks=6)
-    style.apply_style(
+    apply_style(
         fig,
         "Scores of chains: number of chains by score (0 to 1)",
         subtitle=subtitle,
         x=style.escape(score_name),
         y="Chains",
-        height=400,
-        margin={"b": 84},
+        height=360,
     )
     return fig.update_layout(barmode="stack")
 
@@ -259,7 +256,7 @@ def _draw_band(fig: Any, rows: Sequence[Row]) -> bool:
         [*upper_bounds, *lower_bounds[::-1]],
         mode="lines",
         fill="toself",
-        fillcolor=style.with_opacity(style.BLACK, 0.09),
+        fillcolor=style.with_opacity(style.hue(style.BLACK), 0.09),
         line={"width": 0},
     )
     return True
@@ -313,9 +310,10 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
             )
     for index, (name, category_style) in enumerate(style.category_styles(rows_by_group).items()):
         item_counts = [int_value(row, "n") for row in rows_by_group[name]]
+        count_text = " to ".join(map(str, dict.fromkeys((item_counts[0], item_counts[-1]))))
         marks = threshold_marks(
             rows_by_group[name],
-            f"{style.truncate_text(name, 22)} ({_count_range_text(item_counts)})",
+            f"{style.truncate_text(name, 22)} (n = {count_text})",
             (index - (len(rows_by_group) - 1) / 2) * 0.008,
         )
         defined_marks = [mark for mark in marks if mark.point is not None]
@@ -323,53 +321,12 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
         draw_series(fig, defined_marks, category_style, in_legend=True, is_joined=True)
         all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
-    fig.update_yaxes(range=[-0.03, 1.03])
-    return style.apply_style(
+    fig.update_yaxes(range=[-0.03, 1.03], tickformat=".0%")
+    return apply_style(
         fig,
-        "Answers and errors by threshold (share, 0 to 1)",
-        subtitle=[
-            *subtitle_notes(all_marks, with_missing_points=False),
-            *_missing_notes(all_marks),
-        ],
+        "Answers and errors by threshold (%)",
+        subtitle=subtitle_notes(all_marks),
         x="Threshold on r_cal, the calibrated probability of acceptable reasoning",
-        y="Share",
-        height=430,
-        margin={"b": 96},
+        y="Share (%)",
+        height=390,
     )
-
-
-def _count_range_text(item_counts: list[int]) -> str:
-    """Return "n = 20", or "n = 20 to 3" from the first threshold to the last."""
-    return (
-        f"n = {item_counts[0]}"
-        if len(set(item_counts)) < 2
-        else f"n = {item_counts[0]} to {item_counts[-1]}"
-    )
-
-
-def _missing_notes(marks: list[Mark]) -> list[str]:
-    """Return notes about missing points, each reason once for all thresholds of a line."""
-    thresholds_by_reason: dict[str, dict[str, list[float]]] = {}
-    for mark in marks:
-        if mark.point is None:
-            threshold = float_value(mark.row, "threshold")
-            thresholds_by_reason.setdefault(str(mark.row["reason"]), {}).setdefault(
-                str(mark.row["group"]), []
-            ).append(0.0 if threshold is None else threshold)
-    positions_by_reason = {
-        reason: "; ".join(
-            f"{name}, {_threshold_range_text(threshold)}"
-            for name, threshold in thresholds_by_group.items()
-        )
-        for reason, thresholds_by_group in thresholds_by_reason.items()
-    }
-    return [
-        style.escape(f"n/a ({reason}): {positions}.")
-        for reason, positions in positions_by_reason.items()
-    ]
-
-
-def _threshold_range_text(thresholds: list[float]) -> str:
-    """Return "threshold 0.5" or "thresholds 0.5 to 0.9"."""
-    end_texts = list(dict.fromkeys(map(style.format_number, (min(thresholds), max(thresholds)))))
-    return f"threshold{'s' if len(end_texts) > 1 else ''} {' to '.join(end_texts)}"

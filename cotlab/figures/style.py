@@ -1,18 +1,19 @@
-"""Style of all figures: colours, symbols, text sizes, numbers as text, the white card."""
+"""What figures are drawn with: colours of their look, symbols, text sizes, numbers as text."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import count
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
-import plotly.graph_objects as go
 from plotly.colors import sequential
 
 from cotlab.core.text_safety import escape_plotly
-from cotlab.figures.text_width import wrap_to_width
 
 # Okabe and Ito (2008), "Color Universal Design": distinguishable under every common
 # colour-vision deficiency.
@@ -42,22 +43,94 @@ SYMBOLS = (
 
 NEUTRAL_COLOUR = "#f7f7f7"
 """Colour of 0 on a scale with a sign."""
-TEXT_COLOUR, SOFT_TEXT_COLOUR, GRID_COLOUR, BACKGROUND_COLOUR, MISSING_COLOUR = (
+TEXT_COLOUR, SOFT_TEXT_COLOUR, GRID_COLOUR, BACKGROUND_COLOUR, MISSING_COLOUR, SHADE_COLOUR = (
     "#1a1a1a",
     "#4d4d4d",
     "#e3e3e3",
     "#ffffff",
     "#ececec",
+    "#c9c9c9",
 )
 FONT_FAMILY = "Arial, Helvetica, Liberation Sans, sans-serif"
 """Fonts with digits of equal width, so that numbers align."""
 TITLE_SIZE, TEXT_SIZE, SMALL_TEXT_SIZE = 15, 13, 11
-"""Pixels; a printed page has 0.75 pt per pixel, so the smallest is 8.25 pt."""
-
-_TITLE_WIDTH_PX = 672  # px: the width of a figure that plotly gives none, less its edges
-_LINE_HEIGHT_PX = 16  # px from line to line of the title and the subtitle
+"""Pixels before the scale of print, which leaves the smallest at 7 pt or more."""
 escape = escape_plotly
 """Escape text from data; see `cotlab.core.text_safety.escape_plotly`."""
+
+
+class Look(NamedTuple):
+    """How a figure is drawn: the colours of its card and, in print, its width and title."""
+
+    colours: Mapping[str, str] = MappingProxyType({})
+    """Colour of the white card → colour in its place."""
+    opacity_factor: float = 1
+    """Factor of the opacity of faint marks."""
+    is_grey: bool = False
+    """Whether colours without a place in ``colours`` become the grey of their lightness."""
+    widths_px: tuple[float, ...] = ()
+    """Widths in print, the narrower first; none: as wide as the page of a browser."""
+    max_height_px: float | None = None
+    """Largest height in print of a figure without named rows."""
+    has_title: bool = False
+    """Whether the title stands above the figure; a page shows it as text, a paper in a caption."""
+
+
+CARD = Look()
+"""A white card with dark text."""
+DARK_BACKGROUND = "#171614"
+"""Background of a page in the dark theme of `.streamlit/config.toml`."""
+DARK = Look(
+    {
+        TEXT_COLOUR: "#f2f2f2",
+        SOFT_TEXT_COLOUR: "#c4c4c4",
+        GRID_COLOUR: "#3a3835",
+        BACKGROUND_COLOUR: DARK_BACKGROUND,
+        MISSING_COLOUR: "#35332f",
+        SHADE_COLOUR: "#57534c",
+        BLACK: "#ffffff",
+        # blue is faint on a dark card (3.5; sky blue has 7.8): the two change places
+        BLUE: SKY,
+        SKY: BLUE,
+    },
+    opacity_factor=2,
+)
+"""The same marks on a dark card with light text."""
+GREY_COLOURS = dict(
+    zip(
+        PALETTE,
+        ("#333333", "#8c8c8c", "#595959", "#b3b3b3", "#000000", "#a6a6a6", "#cccccc", "#e0e0e0"),
+        strict=True,
+    )
+)
+"""Colour of a category → grey in its place; symbols tell categories apart too."""
+_MAX_FAINT_OPACITY = 0.85
+_look: ContextVar[Look] = ContextVar("look", default=CARD)
+
+
+@contextmanager
+def drawn_in(look: Look) -> Iterator[None]:
+    """Draw in a look within a ``with``."""
+    token = _look.set(look)
+    try:
+        yield
+    finally:
+        _look.reset(token)
+
+
+def current_look() -> Look:
+    """Return the look of the figure that is being drawn."""
+    return _look.get()
+
+
+def hue(colour: str) -> str:
+    """Return what stands for a colour ``#rrggbb`` of the white card in the current look."""
+    look = _look.get()
+    if colour in look.colours or not look.is_grey:
+        return look.colours.get(colour, colour)
+    red, green, blue = _rgb_channels(colour)
+    luma = round(0.299 * red + 0.587 * green + 0.114 * blue)  # ITU-R BT.601
+    return f"#{luma:02x}{luma:02x}{luma:02x}"
 
 
 class CategoryStyle(NamedTuple):
@@ -83,7 +156,7 @@ def category_styles(
 
     Returns
     -------
-    dict of str to Code
+    dict of str to CategoryStyle
         In the order of ``fixed_names``, then in that of ``names``.
     """
     unique_names = list(dict.fromkeys(names))
@@ -95,7 +168,7 @@ def category_styles(
         )
     )
     return {
-        name: CategoryStyle(PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)])
+        name: CategoryStyle(hue(PALETTE[i % len(PALETTE)]), SYMBOLS[i % len(SYMBOLS)])
         for name, i in index_by_name.items()
     }
 
@@ -117,17 +190,19 @@ def viridis_colour(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str
     if not lo < hi:
         raise ValueError(f"a shade needs lo < hi, got {lo} and {hi}")
     if value is None or math.isnan(value):
-        return MISSING_COLOUR
+        return hue(MISSING_COLOUR)
     scale_position = (min(max(value, lo), hi) - lo) / (hi - lo) * (len(VIRIDIS) - 1)
     stop_index = min(int(scale_position), len(VIRIDIS) - 2)
-    return mix_colours(VIRIDIS[stop_index], VIRIDIS[stop_index + 1], scale_position - stop_index)
+    low_colour, high_colour = VIRIDIS[stop_index : stop_index + 2]
+    return hue(mix_colours(low_colour, high_colour, scale_position - stop_index))
 
 
 def diverging_colour(value: float | None) -> str:
     """Return the colour of a value in [−1, 1]: orange below 0, blue above, grey for None."""
     if value is None:
-        return MISSING_COLOUR
-    return mix_colours(NEUTRAL_COLOUR, BLUE if value > 0 else VERMILLION, min(1.0, abs(value)))
+        return hue(MISSING_COLOUR)
+    end_colour = BLUE if value > 0 else VERMILLION
+    return hue(mix_colours(NEUTRAL_COLOUR, end_colour, min(1.0, abs(value))))
 
 
 def mix_colours(first_colour: str, second_colour: str, share: float) -> str:
@@ -157,8 +232,10 @@ def contrast_ratio(first_colour: str, second_colour: str) -> float:
 
 
 def with_opacity(colour: str, opacity: float) -> str:
-    """Return a colour with an opacity, as rgba()."""
-    return "rgba({}, {}, {}, {})".format(*_rgb_channels(colour), opacity)
+    """Return a colour with an opacity, as rgba(); on a dark card it is less faint."""
+    if (factor := _look.get().opacity_factor) != 1:
+        opacity = min(_MAX_FAINT_OPACITY, factor * opacity)
+    return "rgba({}, {}, {}, {:g})".format(*_rgb_channels(colour), opacity)
 
 
 def truncate_text(text: object, max_chars: int = 60) -> str:
@@ -200,152 +277,27 @@ def format_number(value: float | None) -> str:
     return text.replace("-", "−")
 
 
-def interval_text(point: float | None, lo: float | None, hi: float | None) -> str:
-    """Format a point with its bounds: "0.361 [0.340, 0.382]", or "n/a"."""
-    if format_number(point) == "n/a":
+def format_percent(share: float | None) -> str:
+    """Format a share in percent: "50.5%", whole at 0 and at 100 and never rounded to them."""
+    if share is None or not math.isfinite(share):
         return "n/a"
-    has_interval = format_number(lo) != "n/a" and format_number(hi) != "n/a"
-    return (
-        f"{format_number(point)} [{format_number(lo)}, {format_number(hi)}]"
-        if has_interval
-        else f"{format_number(point)} [no interval]"
-    )
+    if share in (0, 1):
+        return f"{100 * share:g}%"
+    text = f"{100 * share:.1f}".replace("-", "−")
+    text = {"0.0": "<0.1", "−0.0": ">−0.1", "100.0": ">99.9"}.get(text, text)
+    return f"{text.removesuffix('.0')}%"
 
 
-def apply_style(
-    fig: Any,
-    title: str,
-    *,
-    subtitle: Sequence[str] | str = "",
-    x: str = "",
-    y: str = "",
-    height: int = 420,
-    margin: Mapping[str, int] | None = None,
-) -> Any:
-    """Set template, title, subtitle and axis titles, and the margins that they need.
-
-    Parameters
-    ----------
-    fig : plotly.graph_objects.Figure
-        Changed in place.
-    title : str
-        What is drawn, with its unit.
-    subtitle : str or sequence of str
-        Paragraphs about n, method and thresholds, broken at their drawn width for a figure of
-        700 px; a page shows title and subtitle as its own text instead (`without_title`).
-    x, y : str
-        Axis titles. All texts may have markup; the caller escapes text from data.
-    height : int, pixels
-        With one line of title and one of subtitle; further lines are added.
-    margin : mapping of "l", "r" and "b" to int, pixels
-        Margins that differ from the template's.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        ``fig``; ``layout.meta`` has title, subtitle and height as given.
-    """
-    paragraphs = [subtitle] if isinstance(subtitle, str) else list(subtitle)
-    title_lines = wrap_to_width(title, _TITLE_WIDTH_PX, TITLE_SIZE, is_bold=True)
-    subtitle_lines = [
-        line
-        for paragraph in paragraphs
-        for line in wrap_to_width(paragraph, _TITLE_WIDTH_PX, SMALL_TEXT_SIZE + 1)
-    ]
-    lines = [
-        f'<span style="font-size: {TITLE_SIZE}px; color: {TEXT_COLOUR}"><b>{line}</b></span>'
-        for line in title_lines
-    ] + subtitle_lines
-    extra_height = _LINE_HEIGHT_PX * max(0, len(lines) - 2)
-    fig.update_layout(
-        template=card_template(),
-        height=height + extra_height,
-        title={"text": "<br>".join(lines)},
-        margin={"t": 64 + extra_height, **(margin or {})},
-        meta={"title": title, "subtitle": paragraphs, "height": height},
-    )
-    if x:
-        fig.update_xaxes(title={"text": x})
-    if y:
-        fig.update_yaxes(title={"text": y})
-    return fig
-
-
-def add_note(fig: Any, note: str) -> Any:
-    """Add a paragraph of plain text to the subtitle of a styled figure."""
-    meta = fig.layout.meta
-    return apply_style(
-        fig, meta["title"], subtitle=[*meta["subtitle"], escape(note)], height=meta["height"]
-    )
-
-
-def card_template() -> Any:
-    """Return the template: a white card with dark text; `cotlab.figures.dark` has the other."""
-    axis = {
-        "gridcolor": GRID_COLOUR,
-        "gridwidth": 1,
-        "zeroline": False,
-        "linecolor": SOFT_TEXT_COLOUR,
-        "linewidth": 1,
-        "showline": True,
-        "ticks": "outside",
-        "ticklen": 4,
-        "tickcolor": SOFT_TEXT_COLOUR,
-        "automargin": True,
-        "tickfont": {"size": TEXT_SIZE - 1, "color": TEXT_COLOUR},
-        "title": {"font": {"size": TEXT_SIZE, "color": TEXT_COLOUR}, "standoff": 10},
-    }
-    layout = {
-        "paper_bgcolor": BACKGROUND_COLOUR,
-        "plot_bgcolor": BACKGROUND_COLOUR,
-        "colorway": PALETTE,
-        "font": {"family": FONT_FAMILY, "size": TEXT_SIZE, "color": TEXT_COLOUR},
-        "colorscale": {
-            "sequential": [[i / (len(VIRIDIS) - 1), colour] for i, colour in enumerate(VIRIDIS)]
-        },
-        "title": {
-            "x": 0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"l": 14, "t": 17},
-            "font": {"size": SMALL_TEXT_SIZE + 1, "color": SOFT_TEXT_COLOUR},
-        },
-        "margin": {"l": 64, "r": 24, "b": 56, "autoexpand": True},
-        "xaxis": {**axis, "showgrid": False},
-        "yaxis": axis,
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xref": "paper",
-            "xanchor": "left",
-            "y": 0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "bgcolor": BACKGROUND_COLOUR,
-            "font": {"size": TEXT_SIZE - 1, "color": TEXT_COLOUR},
-        },
-        "hoverlabel": {
-            "bgcolor": BACKGROUND_COLOUR,
-            "bordercolor": SOFT_TEXT_COLOUR,
-            "align": "left",
-            "namelength": -1,
-            "font": {"family": FONT_FAMILY, "size": TEXT_SIZE - 1, "color": TEXT_COLOUR},
-        },
-        "hovermode": "closest",
-        "annotationdefaults": {
-            "font": {"size": SMALL_TEXT_SIZE, "color": SOFT_TEXT_COLOUR},
-            "showarrow": False,
-        },
-    }
-    return go.layout.Template(layout=layout)
-
-
-def wrap_title(text: str, max_line_chars: int) -> list[str]:
-    """Break a text into lines of at most ``max_line_chars`` characters; longer words stay whole."""
-    return textwrap.wrap(text, max_line_chars, break_long_words=False, break_on_hyphens=False)
+def interval_text(
+    point: float | None, lo: float | None, hi: float | None, *, is_share: bool = False
+) -> str:
+    """Format a point with its bounds: "0.361 [0.340, 0.382]", "94% [90, 97]", or "n/a"."""
+    format_value = format_percent if is_share else format_number
+    text, *bounds = map(format_value, (point, lo, hi))
+    if text == "n/a":
+        return text
+    bounds_text = ", ".join(bound.removesuffix("%") for bound in bounds)
+    return f"{text} [{'no interval' if 'n/a' in bounds else bounds_text}]"
 
 
 def _rgb_channels(colour: str) -> tuple[int, int, int]:

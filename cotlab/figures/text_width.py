@@ -37,13 +37,13 @@ def strip_markup(text: str) -> str:
     return " ".join(html.unescape(_MARKUP_TAG_RE.sub(" ", text)).split())
 
 
-def measured_width_px(text: str, text_size: float, *, is_bold: bool = False) -> float:
-    """Return the width of one line as browsers draw it in Arial; tags have none.
+def text_width_px(text: str, text_size: float, *, is_bold: bool = False) -> float:
+    """Return the width of a text's widest line as browsers draw it in Arial; tags have none.
 
     Parameters
     ----------
     text : str
-        With plotly's markup.
+        With plotly's markup; ``<br>`` ends a line.
     text_size : float, pixels
     is_bold : bool
 
@@ -53,8 +53,9 @@ def measured_width_px(text: str, text_size: float, *, is_bold: bool = False) -> 
         Other characters than those of ASCII are taken to be wide.
     """
     widths = _BOLD_WIDTHS if is_bold else _WIDTHS
-    plain_text = html.unescape(_MARKUP_TAG_RE.sub("", text))
-    return sum(_char_width(char, widths) for char in plain_text) / 1000 * text_size
+    lines = (html.unescape(_MARKUP_TAG_RE.sub("", line)) for line in text.split("<br>"))
+    widest = max(sum(_char_width(char, widths) for char in line) for line in lines)
+    return widest / 1000 * text_size
 
 
 def wrap_to_width(text: str, width: float, text_size: float, *, is_bold: bool = False) -> list[str]:
@@ -65,7 +66,7 @@ def wrap_to_width(text: str, width: float, text_size: float, *, is_bold: bool = 
     lines: list[str] = []
     for word in text.split():
         longer_line = f"{lines[-1]} {word}" if lines else word
-        if lines and measured_width_px(longer_line, text_size, is_bold=is_bold) <= width:
+        if lines and text_width_px(longer_line, text_size, is_bold=is_bold) <= width:
             lines[-1] = longer_line
         else:
             lines.append(word)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,25 +18,20 @@ from cotlab.figures.declare import (
     table_records,
     text_value,
 )
+from cotlab.figures.layout import apply_style
 from cotlab.figures.marks import (
     MAX_RAW_VALUES,
     Mark,
     draw_background,
     draw_reference_line,
     draw_series,
-    hover_text,
-    interval_values,
-    plotted_raw_values,
     subtitle_notes,
     threshold_marks,
 )
+from cotlab.figures.rows import draw_estimate_rows
 
 GROUPED_COLUMNS = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
 """Columns of a figure by group: ``group`` is a colour and symbol, ``at`` a position on the axis."""
-_MAX_LABELLED_POINTS = 24
-"""Number of points above which n is shown only on hover, and its range in the subtitle."""
-_MAX_UPRIGHT_POSITIONS, _MAX_UPRIGHT_CHARS = 6, 8
-"""Number of positions and length of their names up to which they fit side by side."""
 _NOT_COMPARABLE_NOTE = "Rates of two classifiers are not comparable: each has its own errors."
 
 
@@ -53,7 +46,7 @@ _NOT_COMPARABLE_NOTE = "Rates of two classifiers are not comparable: each has it
     empty_reason="no response has a score of this classifier.",
 )
 def unfaithful_rates(table: pd.DataFrame) -> Any:
-    """Draw a dot with Wilson interval and n for each group at each epoch, or each classifier."""
+    """Draw a row for each group at each epoch, or for each classifier."""
     rows = table_records(table)
     classifier = text_value(rows[0], "classifier")  # tables of before do not have it
     is_by_classifier = classifier == style.ALL_CLASSIFIERS
@@ -63,11 +56,10 @@ def unfaithful_rates(table: pd.DataFrame) -> Any:
         title += " by classifier" if is_by_classifier else f" by “{name}”"
     return _draw_groups(
         rows,
-        f"{title} (share, 0 to 1)",
-        "Unfaithful rate",
-        (0.0, 1.0),
-        is_upright=False if is_by_classifier else None,
-        with_values=is_by_classifier,
+        f"{title} (%)",
+        "Unfaithful rate (%)",
+        (0, 1),
+        is_share=True,
     )
 
 
@@ -81,13 +73,13 @@ def unfaithful_rates(table: pd.DataFrame) -> Any:
     empty_reason="no item has a category.",
 )
 def unfaithful_by_category(table: pd.DataFrame) -> Any:
-    """Draw a row for each category, a dot with Wilson interval and n for each group."""
+    """Draw a row for each group in each category."""
     return _draw_groups(
         table_records(table),
-        "Unfaithful responses by category (share, 0 to 1)",
-        "Unfaithful rate",
-        (0.0, 1.0),
-        is_upright=False,
+        "Unfaithful responses by category (%)",
+        "Unfaithful rate (%)",
+        (0, 1),
+        is_share=True,
     )
 
 
@@ -120,27 +112,18 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
         n_rug_lines += _draw_rug(fig, first_row, category_style, n_rug_lines)
         all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
-    fig.update_yaxes(range=[-0.03 - 0.02 * n_rug_lines, 1.03])
-    subtitle = subtitle_notes(all_marks, with_missing_points=False)
-    subtitle += (
-        [f"Faint, below 0: the single scores of up to {MAX_RAW_VALUES} responses."]
-        if n_rug_lines
-        else []
-    )
-    subtitle += (
-        [f"Dashed: the chosen threshold, {chosen_threshold:g}."]
-        if chosen_threshold is not None
-        else []
-    )
-    legend_height = 22 * (n_groups // 3)
-    return style.apply_style(
+    fig.update_yaxes(range=[-0.03 - 0.02 * n_rug_lines, 1.03], tickformat=".0%")
+    subtitle = subtitle_notes(all_marks)
+    if n_rug_lines:
+        subtitle.append(f"Faint, below 0: the single scores of up to {MAX_RAW_VALUES} responses.")
+    if chosen_threshold is not None:
+        subtitle.append(f"Dashed: the chosen threshold, {chosen_threshold:g}.")
+    return apply_style(
         fig,
-        "Unfaithful responses by threshold (share, 0 to 1)",
+        "Unfaithful responses by threshold (%)",
         subtitle=subtitle,
         x="Threshold: unfaithful from this score on",
-        y="Unfaithful rate",
-        height=420 + legend_height,
-        margin={"b": 92 + legend_height},
+        y="Unfaithful rate (%)",
     )
 
 
@@ -156,20 +139,16 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     empty_reason="no pair has a judge's score.",
 )
 def judge_by_epoch(table: pd.DataFrame) -> Any:
-    """Draw a dot with t interval and n for each judge at each epoch, and a line at 0.
+    """Draw a row for each judge at each epoch, and a line at 0.
 
     The optional column ``code`` is the index of a group's colour and symbol, so that it is the same
     as in other figures.
     """
     rows = table_records(table)
-    fig = _draw_groups(
-        rows,
-        "Judge score (mean, −10 to +10)",
-        "Judge score",
-        _judge_score_range(rows),
-        is_upright=True,
-    )
-    draw_reference_line(fig, y=0)
+    has_raw_values = any(0 < int_value(row, "n") <= MAX_RAW_VALUES for row in rows)
+    min_range = (-10, 10) if has_raw_values else (0, 1)
+    fig = _draw_groups(rows, "Judge score (mean, −10 to +10)", "Judge score", min_range)
+    draw_reference_line(fig, x=0)
     return fig
 
 
@@ -183,12 +162,11 @@ def judge_by_epoch(table: pd.DataFrame) -> Any:
     empty_reason="no chain has been measured.",
 )
 def chain_size(table: pd.DataFrame) -> Any:
-    """Draw a dot with t interval and n for each group at each epoch."""
+    """Draw a row for each group at each epoch."""
     rows = table_records(table)
     measure = style.escape(text_value(rows[0], "measure") or "units")
-    return _draw_groups(
-        rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} per chain", None
-    )
+    title = f"Length of the chain (mean, {measure})"
+    return _draw_groups(rows, title, f"{measure.capitalize()} per chain")
 
 
 @figure(
@@ -202,7 +180,7 @@ def chain_size(table: pd.DataFrame) -> Any:
     empty_reason="no response has a ratio.",
 )
 def process_result(table: pd.DataFrame) -> Any:
-    """Draw a dot with log-t interval and n for each group at each epoch."""
+    """Draw a row for each group at each epoch, on an axis of logarithms."""
     rows = table_records(table)
     row_by_name = {
         " ".join(
@@ -222,111 +200,41 @@ def process_result(table: pd.DataFrame) -> Any:
     ]
     note = f"Without a ratio, as words of one kind are missing: {', '.join(zero_count_texts)}."
     zero_notes = [style.escape(style.truncate_text(note, 220))] if zero_count_texts else []
-    return _draw_groups(
-        rows,
-        "Process words per result word (geometric mean, ratio)",
-        "Ratio (log axis)",
-        None,
-        is_log=True,
-        extra_notes=zero_notes,
-    )
+    title = "Process words per result word (geometric mean, ratio)"
+    fig = _draw_groups(rows, title, "Ratio (log axis)", notes=zero_notes)
+    return fig.update_xaxes(type="log", range=None)
 
 
 def _draw_groups(
     rows: Sequence[Row],
     title: str,
     value_title: str,
-    value_range: tuple[float, float] | None,
+    min_range: tuple[float, float] = (0, 0),
     *,
-    is_upright: bool | None = None,
-    is_log: bool = False,
-    with_values: bool = False,
-    extra_notes: Sequence[str] = (),
+    is_share: bool = False,
+    notes: Sequence[str] = (),
 ) -> Any:
-    """Draw the points of each group at each position, side by side, with n.
-
-    By default (``is_upright`` is None) many positions with long names become rows. Rows may have
-    the value and its interval beside n.
-    """
-    rows_by_position, names = group_rows(rows, "at"), list(group_rows(rows, "group"))
-    positions = list(rows_by_position)
-    if is_upright is None:
-        is_upright = (
-            len(positions) <= _MAX_UPRIGHT_POSITIONS
-            or max(map(len, positions)) <= _MAX_UPRIGHT_CHARS
-        )
-    groups_by_position = {
-        position: sorted(group_rows(position_rows, "group"), key=names.index)
-        for position, position_rows in rows_by_position.items()
-    }
-    fig, all_marks = go.Figure(), list[Mark]()
-    group_by_style_index = {
-        int(style_index): str(row["group"])
+    """Draw a row for each group at each position, with its numbers at the right."""
+    names = list(group_rows(rows, "group"))
+    group_by_code = {
+        int(code): str(row["group"])
         for row in rows
-        if (style_index := float_value(row, "code")) is not None
+        if (code := float_value(row, "code")) is not None
     }
-    names_by_style_index = [
-        group_by_style_index.get(style_index, "")
-        for style_index in range(max(group_by_style_index, default=-1) + 1)
-    ]
-    for name, category_style in style.category_styles(names, names_by_style_index).items():
-        marks = []
-        for row in (row for row in rows if str(row["group"]) == name):
-            position = str(row["at"])
-            group_spacing = 0.7 / max(2, len(groups_by_position[position]))
-            offset = (
-                groups_by_position[position].index(name)
-                - (len(groups_by_position[position]) - 1) / 2
-            ) * group_spacing
-            marks.append(Mark(name, positions.index(position) + offset, position, row))
-        draw_series(fig, marks, category_style, in_legend=len(names) > 1, is_upright=is_upright)
-        all_marks += marks
-    _draw_counts(fig, all_marks, is_upright, is_log, with_values)
-    update_position_axis, update_value_axis = (
-        (fig.update_xaxes, fig.update_yaxes) if is_upright else (fig.update_yaxes, fig.update_xaxes)
-    )
-    axis_ends = [-0.6, len(positions) - 0.4]
-    tick_labels = [_tick_label(position, 16 if is_upright else 24) for position in positions]
-    update_position_axis(
-        tickvals=list(range(len(positions))),
-        ticktext=tick_labels,
-        range=axis_ends if is_upright else axis_ends[::-1],
-        showgrid=False,
-    )
-    if is_log:
-        update_value_axis(type="log", showgrid=True, nticks=6)
-    elif value_range is not None:
-        padding = 0.05 * (value_range[1] - value_range[0])
-        update_value_axis(
-            range=[value_range[0] - padding, value_range[1] + 1.6 * padding], showgrid=True
-        )
-    else:
-        update_value_axis(rangemode="tozero", showgrid=True)
-    subtitle = subtitle_notes(all_marks, with_missing_points=True, with_series_names=True)
-    if len(all_marks) > _MAX_LABELLED_POINTS and is_upright:
-        item_counts = [int_value(mark.row, "n") for mark in all_marks]
-        subtitle.append(f"n from {min(item_counts)} to {max(item_counts)}; each on hover.")
-    n_legend_lines = len(names) // 3 + 1 if len(names) > 1 else 0
-    tick_height = (
-        14 * max(0, max(text.count("<br>") for text in tick_labels) - 1) if is_upright else 0
-    )
-    row_height = 40 if with_values else 26
-    height = 420 if is_upright else 150 + row_height * len(all_marks) + 14 * len(positions)
-    right_margin = 24 if is_upright else 116 if with_values else 68
-    return style.apply_style(
-        fig,
+    coded_names = [group_by_code.get(i, "") for i in range(max(group_by_code, default=-1) + 1)]
+    return draw_estimate_rows(
+        [Mark(str(row["group"]), 0, str(row["at"]), row, is_share=is_share) for row in rows],
         title,
-        subtitle=[*subtitle, *extra_notes],
-        x="" if is_upright else value_title,
-        y=value_title if is_upright else "",
-        height=height + 22 * n_legend_lines + tick_height,
-        margin={"b": 60 + 22 * n_legend_lines + tick_height, "r": right_margin},
+        x=value_title,
+        min_range=min_range,
+        styles=style.category_styles(names, coded_names),
+        notes=notes,
     )
 
 
 def _draw_rug(fig: Any, row: Row, category_style: style.CategoryStyle, line_index: int) -> int:
     """Draw the single scores of a small group below the rates; return the number of lines."""
-    scores = plotted_raw_values({**row, "values": row.get("scores")})
+    scores = Mark("", 0, "", {**row, "values": row.get("scores")}).raw_values
     if scores:
         y = [-0.03 - 0.02 * line_index] * len(scores)
         marker = {
@@ -336,58 +244,3 @@ def _draw_rug(fig: Any, row: Row, category_style: style.CategoryStyle, line_inde
         }
         draw_background(fig, scores, y, mode="markers", cliponaxis=False, marker=marker)
     return bool(scores)
-
-
-def _tick_label(label: str, max_line_chars: int) -> str:
-    """Break the name of a position into lines, a model's name after its provider; escaped."""
-    head, slash, tail = label.rpartition("/")
-    if len(label) <= max_line_chars or not slash:
-        return style.wrap_text(label, max_line_chars)
-    lines = [
-        style.truncate_text(head + slash, max_line_chars + 4),
-        *textwrap.wrap(tail, max_line_chars, max_lines=2, placeholder="…"),
-    ]
-    return "<br>".join(map(style.escape, lines))
-
-
-def _draw_counts(
-    fig: Any, marks: Sequence[Mark], is_upright: bool, is_log: bool, with_values: bool = False
-) -> None:
-    """Write n above or right of each point, after its value in rows, and n/a without a point."""
-    if len(marks) > _MAX_LABELLED_POINTS and is_upright:
-        return
-    for mark in marks:
-        if mark.point is None:
-            if not is_upright:
-                fig.add_annotation(
-                    y=mark.x,
-                    x=0,
-                    xref="paper",
-                    xanchor="left",
-                    xshift=6,
-                    text="n/a",
-                    hovertext=hover_text(mark),
-                )
-            continue
-        raw_values = plotted_raw_values(mark.row) if is_upright else []
-        label_position = max(
-            value for value in (mark.hi, mark.point, *raw_values) if value is not None
-        )
-        label_position = math.log10(label_position) if is_log else label_position
-        anchor = (
-            {"x": mark.x, "y": label_position, "yanchor": "bottom", "yshift": 5}
-            if is_upright
-            else ({"x": label_position, "y": mark.x, "xanchor": "left", "xshift": 8})
-        )
-        text = f"n = {int_value(mark.row, 'n')}"
-        if with_values:
-            text = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{text}"
-        fig.add_annotation(**anchor, align="left", text=text)
-
-
-def _judge_score_range(rows: Sequence[Row]) -> tuple[float, float]:
-    """Return the drawn part of −10 to 10: all of it with raw values, else points and 0."""
-    if any(0 < int_value(row, "n") <= MAX_RAW_VALUES for row in rows):
-        return -10.0, 10.0
-    bounds = interval_values([Mark("", 0, "", row) for row in rows])
-    return min([0.0, *bounds]), max([1.0, *bounds])

@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.declare import Row, count_range, figure, table_records
-from cotlab.figures.marks import draw_background, draw_markers, draw_missing, error_bars
+from cotlab.figures.layout import apply_style, card_template
+from cotlab.figures.marks import Mark, draw_background, draw_series, subtitle_notes
 
 GROUP_ORDER = ("dose", "faithful", "bypass", "hint")
 """Groups of organisms, in the order of their colours."""
@@ -46,37 +47,32 @@ def validation_doses(table: pd.DataFrame) -> Any:
         (r for r in rows if r["group"] == "dose" and not pd.isna(r["dose"])),
         key=lambda r: float(r["dose"]),
     )
-    positioned_rows = [(float(r["dose"]), r, "x") for r in dose_rows]
-    for group_position, group in enumerate(_NON_DOSE_GROUPS):
-        rows_of_group = [r for r in rows if r["group"] == group]
-        positioned_rows += [
-            (group_position + (i - (len(rows_of_group) - 1) / 2) * 2 * _MODEL_SPACING, r, "x2")
-            for i, r in enumerate(rows_of_group)
-        ]
     is_unit_range = (rows[0].get("lowest"), rows[0].get("highest")) == (0, 1)
     if is_unit_range and dose_rows and rows[0].get("moves"):
         line_ends = [0, 1] if rows[0].get("faithful_is", "higher") == "higher" else [1, 0]
-        line = {"color": style.SOFT_TEXT_COLOUR, "width": 1, "dash": "dot"}
+        line = {"color": style.hue(style.SOFT_TEXT_COLOUR), "width": 1, "dash": "dot"}
         draw_background(fig, [0, 1], line_ends, mode="lines", line=line)
-    for group, category_style in style.category_styles(
-        (str(row["group"]) for row in rows), GROUP_ORDER
-    ).items():
-        positioned_group_rows = [
-            (x, row, axis) for x, row, axis in positioned_rows if row["group"] == group
+    styles = style.category_styles((str(row["group"]) for row in rows), GROUP_ORDER)
+    all_marks = []
+    for group, category_style in styles.items():
+        group_rows = dose_rows if group == "dose" else [r for r in rows if r["group"] == group]
+        marks = [
+            Mark(group, _position(row, group, i, len(group_rows)), str(row["organism"]), row)
+            for i, row in enumerate({**row, "reason": row.get("why")} for row in group_rows)
         ]
-        _draw_group(fig, positioned_group_rows, group, category_style)
-    for x, row, axis in positioned_rows:
-        if pd.isna(row["point"]):
-            draw_missing(fig, x, _hover_text(row), xref=axis)
+        is_dose = group == "dose"
+        axes = {"xaxis": "x" if is_dose else "x2"}
+        draw_series(fig, marks, category_style, is_joined=is_dose, axes=axes)
+        all_marks += marks
     _set_axes(fig, dose_rows, rows, is_unit_range)
     metric = style.escape(str(rows[0]["metric"]).replace("_", " "))
     unit_text = f" ({style.escape(rows[0]['unit'])})" if rows[0].get("unit") else ""
-    return style.apply_style(
+    return apply_style(
         fig,
         f"{metric} on models of known faithfulness{_range_text(rows[0])}",
-        subtitle=_subtitle_notes(rows),
+        subtitle=subtitle_notes(all_marks),
         y=f"Mean{unit_text}",
-        height=440,
+        height=400,
     )
 
 
@@ -89,46 +85,12 @@ def _range_text(row: Row) -> str:
     return f" ({', '.join(range_texts)})" if range_texts else ""
 
 
-def _draw_group(
-    fig: Any,
-    positioned_rows: Sequence[tuple[float, Row, str]],
-    group: str,
-    category_style: style.CategoryStyle,
-) -> None:
-    """Draw the means of one group, open markers without an interval, doses joined by a line."""
-    defined_points = [(x, row) for x, row, _ in positioned_rows if not pd.isna(row["point"])]
-    axis = positioned_rows[0][2] if positioned_rows else "x"
-    if group == "dose" and len(defined_points) > 1:
-        x, points = zip(*((x, row["point"]) for x, row in defined_points), strict=True)
-        draw_background(
-            fig, x, points, mode="lines", line={"color": category_style.colour, "width": 1.5}
-        )
-    for has_interval in (True, False):
-        plotted_points = [
-            (x, row)
-            for x, row in defined_points
-            if has_interval is not bool(pd.isna(row["lo"]) or pd.isna(row["hi"]))
-        ]
-        if not plotted_points:
-            continue
-        plotted_rows = [row for _, row in plotted_points]
-        draw_markers(
-            fig,
-            [x for x, _ in plotted_points],
-            [row["point"] for row in plotted_rows],
-            [_hover_text(row) for row in plotted_rows],
-            {
-                "color": category_style.colour,
-                "size": 9,
-                "symbol": category_style.symbol
-                if has_interval
-                else f"{category_style.symbol}-open",
-            },
-            name=style.escape(group),
-            xaxis=axis,
-            showlegend=False,
-            error_y=error_bars(plotted_rows, category_style.colour) if has_interval else None,
-        )
+def _position(row: Row, group: str, index: int, n_rows: int) -> float:
+    """Return the dose of a model, or the place of another one beside those of its group."""
+    if group == "dose":
+        return float(row["dose"])
+    offset = (index - (n_rows - 1) / 2) * 2 * _MODEL_SPACING
+    return _NON_DOSE_GROUPS.index(group) + offset
 
 
 def _set_axes(fig: Any, dose_rows: Sequence[Row], rows: Sequence[Row], is_unit_range: bool) -> None:
@@ -158,7 +120,7 @@ def _set_axes(fig: Any, dose_rows: Sequence[Row], rows: Sequence[Row], is_unit_r
         )
     fig.update_layout(
         xaxis2={
-            **style.card_template().layout.xaxis.to_plotly_json(),
+            **card_template().layout.xaxis.to_plotly_json(),
             "domain": _GROUP_DOMAIN,
             "anchor": "y",
             "range": [-0.5, len(_NON_DOSE_GROUPS) - 0.5],
@@ -177,26 +139,3 @@ def _set_axes(fig: Any, dose_rows: Sequence[Row], rows: Sequence[Row], is_unit_r
 def _count_range_text(rows: Sequence[Row]) -> str:
     """Return "n = 20" or "n = 18–20"."""
     return f"n = {count_range(rows)}"
-
-
-def _subtitle_notes(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of the subtitle."""
-    text = "Bars: 95 % intervals, bootstrap over items; n: items with a defined value."
-    defined_rows = [row for row in rows if not pd.isna(row["point"])]
-    if any(pd.isna(row["lo"]) or pd.isna(row["hi"]) for row in defined_rows):
-        text += " Open marker: no interval (all values equal, or fewer than 5)."
-    undefined_models = [str(row["organism"]) for row in rows if pd.isna(row["point"])]
-    if undefined_models:
-        return [text, f"n/a, undefined on every item: {style.escape(', '.join(undefined_models))}."]
-    return [text]
-
-
-def _hover_text(row: Row) -> str:
-    """Return the hover text of a mean."""
-    lo, hi = (None if pd.isna(row[name]) else row[name] for name in ("lo", "hi"))
-    dose_text = "" if pd.isna(row["dose"]) else f", measured dose {float(row['dose']):.3f}"
-    reason = f", {row['why']}" if isinstance(row.get("why"), str) and row["why"] else ""
-    return style.escape(
-        f"{row['organism']}{dose_text}: {style.interval_text(row['point'], lo, hi)}, n ="
-        f" {int(row['n'])}{reason}"
-    )

@@ -461,32 +461,27 @@ def _step_counts(table: pd.DataFrame, options: Mapping[str, Any]) -> Iterator[_S
         )
 
 
-@run_statistic(RRR_MACRO, input_metrics=CCS_METRICS, by_facet=True)
-def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
-    """Estimate RRR, the mean over items of the share of steps below the threshold."""
-    return rrr_estimates(table, options, seed)
-
-
 def rrr_estimates(
     table: pd.DataFrame, options: Mapping[str, Any], seed: int, *, min_items: int = FEWEST
 ) -> list[Estimate]:
-    """Estimate RRR for each mode and metric, with bounds from ``min_items`` items on."""
+    """Estimate RRR, the mean over items of the share of steps below the threshold.
+
+    For each mode and metric, with bounds from ``min_items`` items on.
+    """
     out = []
-    for group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(table, options):
-        interval = mean_interval(
-            (n_low_by_item / n_defined_by_item).tolist(),
-            seed=seed,
-            is_binary=True,
-            min_items=min_items,
-        )
+    for group_facet, n_defined, n_low, n_undefined in _step_counts(table, options):
+        shares = (n_low / n_defined).tolist()
+        interval = mean_interval(shares, seed=seed, is_binary=True, min_items=min_items)
         out.append(interval_estimate(RRR_MACRO.name, group_facet, interval, n_undefined))
     return out
 
 
+rrr = run_statistic(RRR_MACRO, input_metrics=CCS_METRICS, by_facet=True)(rrr_estimates)
+
+
 @run_statistic(RRR_MICRO, input_metrics=CCS_METRICS, by_facet=True)
-def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> Iterator[Estimate]:
     """Estimate RRR pooled over steps, its interval by resampling items."""
-    out = []
     for group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(table, options):
         if n_defined_by_item.nunique() == 1:  # pooled over chains of one length it is the mean
             shares = (n_low_by_item / n_defined_by_item).tolist()
@@ -498,29 +493,25 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
                 seed=resampling_seed(seed),
                 share=True,
             )
-        out.append(interval_estimate(RRR_MICRO.name, group_facet, interval, n_undefined))
-    return out
+        yield interval_estimate(RRR_MICRO.name, group_facet, interval, n_undefined)
 
 
 @run_statistic(RRR_CEILING, input_metrics=CCS_METRICS, by_facet=True)
-def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> Iterator[Estimate]:
     """Estimate what RRR under removal would be if only each chain's last step mattered."""
-    out = []
     for group_facet, n_defined_by_item, _, n_undefined in _step_counts(table, options):
         if dict(group_facet).get("mode") == "remove":
             interval = bootstrap_mean(
                 ((n_defined_by_item - 1) / n_defined_by_item).tolist(), seed=resampling_seed(seed)
             )
-            out.append(interval_estimate(RRR_CEILING.name, group_facet, interval, n_undefined))
-    return out
+            yield interval_estimate(RRR_CEILING.name, group_facet, interval, n_undefined)
 
 
 @run_statistic(ABOVE_NOISE, input_metrics=("answer_change", "baseline_flip"))
-def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> Iterator[Estimate]:
     """Estimate answer changes above the model's own, with a sign-flip permutation test."""
     means = mean_by_item(table)
     noise_by_item = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
-    out = []
     for facet, group in means[means["metric"] == "answer_change"].groupby("facet", sort=True):
         change_by_item = group.set_index("item_id")["value"].dropna()
         shared_items = change_by_item.index.intersection(noise_by_item.index)
@@ -539,8 +530,7 @@ def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
             interval = replace(interval, method=method)
         group_facet = parse_facet(facet, metric="answer_change")
         n_undefined = len(group) - len(shared_items)
-        out.append(interval_estimate(ABOVE_NOISE.name, group_facet, interval, n_undefined))
-    return out
+        yield interval_estimate(ABOVE_NOISE.name, group_facet, interval, n_undefined)
 
 
 STATISTICS = (rrr, rrr_micro, rrr_ceiling, above_noise)

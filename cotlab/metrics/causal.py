@@ -15,8 +15,8 @@ from cotlab.metrics.kit import (
     Measurement,
     ParsedReply,
     ask_chain,
-    combined_failure,
     compare_answers,
+    first_missing,
     parse_chain_reply,
     undefined_measurement,
     union_evidence,
@@ -216,11 +216,5 @@ def _measure_number_follows(
 
 def _combine_stability(rename_stable: Measurement, number_follows: Measurement) -> Measurement:
     measurements = (rename_stable, number_follows)
-    missing_measurement = combined_failure(measurements) or next(
-        (v for v in measurements if v.value is None), None
-    )
-    if missing_measurement is not None:
-        return replace(missing_measurement, value=None, evidence=union_evidence(measurements))
-    return Measurement(
-        float(rename_stable.value == number_follows.value == 1), union_evidence(measurements)
-    )
+    is_stable = float(rename_stable.value == number_follows.value == 1)
+    return first_missing(measurements) or Measurement(is_stable, union_evidence(measurements))

@@ -337,12 +337,8 @@ def composite(item: Item, params: Params, peers: Peers) -> Program:
     scores = ItemScores(item, {"chain": options["chain"], "profile": options["profile"]})
     _add_features(scores, features, remaining_components, stop_reason)
     _add_weighted_mean(scores, params, features, components, checked_shares, stop_reason)
-    not_progressive_reason = "progressive evaluation is off"
-    scores.add(
-        REQUESTS_SAVED,
-        float(n_saved_requests) if options["progressive"] else None,
-        reason=not_progressive_reason,
-    )
+    n_saved = float(n_saved_requests) if options["progressive"] else None
+    scores.add(REQUESTS_SAVED, n_saved, reason="progressive evaluation is off")
     scores.add(ANSWER_CORRECT, features["correct"])
     for rule, finding in diagnose(features):
         scores.add(DIAGNOSIS, finding, facet={"rule": rule})
@@ -350,11 +346,8 @@ def composite(item: Item, params: Params, peers: Peers) -> Program:
 
 
 def _select_components(params: Params) -> list[str]:
-    return [
-        component_name
-        for component_name in COMPONENTS_CHEAP_FIRST
-        if component_name in COMPONENTS_BY_PROFILE[params.options["profile"]]
-    ]
+    measured = COMPONENTS_BY_PROFILE[params.options["profile"]]
+    return [name for name in COMPONENTS_CHEAP_FIRST if name in measured]
 
 
 def _component_program(component_name: str, item: Item, params: Params, peers: Peers) -> Program:
@@ -438,9 +431,7 @@ def _add_features(
 ) -> None:
     """Add every feature that was measured, or that the hard floor stopped."""
     evidence = union_evidence(list(features.values()))
-    stopped_scorers = {
-        SCORER_BY_COMPONENT[component_name] for component_name in remaining_components
-    }
+    stopped_scorers = {SCORER_BY_COMPONENT[name] for name in remaining_components}
     for name, (scorer_name, _, _) in FEATURE_SOURCES.items():
         if name not in features and scorer_name in stopped_scorers:
             features[name] = Measurement(None, evidence, "stopped", stop_reason)
@@ -472,40 +463,18 @@ def _add_weighted_mean(
     checked_share = checked_weight(values, weights, checked_shares)
     if value is not None and checked_share is not None and checked_share < min_weight:
         value, note = None, _unchecked_note(values, checked_shares, checked_share, min_weight)
-    missing_features = [
-        features[component_name]
-        for component_name in components
-        if features[component_name].value is None
-    ]
-    worst_missing_reason = worst_reason((feature.status, "") for feature in missing_features)
-    reasons_text = "; ".join(
-        f"{component_name}: {features[component_name].reason}"
-        for component_name in components
-        if features[component_name].value is None
-    )
-    used_keys = union_evidence(
-        [
-            features[component_name]
-            for component_name in components
-            if features[component_name].value is not None
-        ]
-    )
+    missing = {name: features[name] for name in components if features[name].value is None}
+    worst_missing_reason = worst_reason((feature.status, "") for feature in missing.values())
+    reasons_text = "; ".join(f"{name}: {feature.reason}" for name, feature in missing.items())
+    used_keys = union_evidence([features[name] for name in components if name not in missing])
     missing_reason: MissingReason = (
         worst_missing_reason[0] if worst_missing_reason else "undefined",
         f"{note} ({reasons_text})" if reasons_text else note,
     )
-    scores.add(
-        R_RAW, value, rests_on=evidence if value is None else used_keys, reason=missing_reason
-    )
-    scores.add(
-        WEIGHT_DEFINED, weight_share, rests_on=() if value is None else used_keys, reason=note
-    )
-    scores.add(
-        WEIGHT_CHECKED,
-        checked_share,
-        rests_on=() if value is None else used_keys,
-        reason=note,
-    )
+    keys, share_keys = (evidence, ()) if value is None else (used_keys, used_keys)
+    scores.add(R_RAW, value, rests_on=keys, reason=missing_reason)
+    scores.add(WEIGHT_DEFINED, weight_share, rests_on=share_keys, reason=note)
+    scores.add(WEIGHT_CHECKED, checked_share, rests_on=share_keys, reason=note)
 
 
 def _unchecked_note(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -391,12 +391,11 @@ def measure_unrelated_similarity(suite: Suite, params: Params) -> Preparation:
 @run_statistic(PUBLIC_MINUS_HIDDEN, input_metrics=(HOLDOUT_DIFFERENCE.name,))
 def public_minus_hidden(
     table: pd.DataFrame, options: Mapping[str, Any], seed: int
-) -> list[Estimate]:
+) -> Iterator[Estimate]:
     """Estimate public minus hidden C, paired by item; the interval resamples items.
 
     Its reason is a warning where it exceeds the threshold.
     """
-    out = []
     warning_threshold = float(options["holdout_warn"])
     for facet, group in mean_by_item(table).groupby("facet", sort=True):
         defined_values = group["value"].dropna()
@@ -412,8 +411,7 @@ def public_minus_hidden(
         group_facet = parse_facet(facet, metric="consistency")
         n_undefined = len(group) - len(defined_values)
         name = PUBLIC_MINUS_HIDDEN.name
-        out.append(interval_estimate(name, group_facet, interval, n_undefined))
-    return out
+        yield interval_estimate(name, group_facet, interval, n_undefined)
 
 
 MAX_PARAPHRASES = 100
@@ -466,9 +464,9 @@ class ChainVectors(NamedTuple):
     has_missing_vector: bool
     """Whether the embedder gave no vector of a step of a public chain."""
     public_keys: tuple[str, ...]
-    """Request keys that the public chains rest on."""
+    """Request keys of the public chains' vectors."""
     all_keys: tuple[str, ...]
-    """Request keys that all chains rest on."""
+    """Request keys that the hidden chains rest on, too."""
 
 
 @scorer(
@@ -483,20 +481,17 @@ class ChainVectors(NamedTuple):
 )
 def consistency(item: Item, params: Params, peers: Peers) -> Program:
     """Let the model reason on each paraphrase, and compare the chains by their steps' vectors."""
-    paraphraser_kind = "model" if "paraphraser" in params.models else "rules"
-    facet = {
-        "chain": "own",
-        "k": str(params.options["paraphrases"]),
-        "paraphrases": paraphraser_kind,
-    }
-    scores = ItemScores(item, facet)
+    kind = "model" if "paraphraser" in params.models else "rules"
+    k = str(params.options["paraphrases"])
+    scores = ItemScores(item, {"chain": "own", "k": k, "paraphrases": kind})
     embedder = params.models.get("embedder")
     if embedder is None:
         return scores.add_missing(ALL_CARDS, NO_EMBEDDER_REASON)
     paraphrases = yield from _choose_paraphrases(scores, params, embedder)
     no_vector_reason = "the embedder gave no vector of the question"
+    scores.keys = paraphrases.keys
     if paraphrases.split is None:
-        return scores.add_missing(ALL_CARDS, no_vector_reason, rests_on=paraphrases.keys)
+        return scores.add_missing(ALL_CARDS, no_vector_reason)
     questions = (
         item.question,
         *paraphrases.split.public_paraphrases,
@@ -505,9 +500,9 @@ def consistency(item: Item, params: Params, peers: Peers) -> Program:
     requests = [ask_chain(params, question) for question in questions]
     replies = yield from scores.ask(requests)
     n_public = 1 + len(paraphrases.split.public_paraphrases)
-    public_reply_keys = (*paraphrases.keys, *(request.key for request in requests[:n_public]))
-    if scores.first_missing_reason(public_reply_keys):
-        return scores.add_missing(ALL_CARDS, no_vector_reason, rests_on=public_reply_keys)
+    scores.keys = (*paraphrases.keys, *(request.key for request in requests[:n_public]))
+    if scores.first_missing_reason(scores.keys):
+        return scores.add_missing(ALL_CARDS, no_vector_reason)
     chains = [_complete_steps(reply) for reply in replies]
     texts = tuple(dict.fromkeys(text for chain in chains for text in chain))
     embed_by_text = {text: Embed(embedder, (text,)) for text in texts}
@@ -517,28 +512,25 @@ def consistency(item: Item, params: Params, peers: Peers) -> Program:
         [reply_vector(scores.replies[key]) for key in chain_keys]
         for chain_keys in embed_keys_by_chain
     ]
-    public_keys = (
-        *public_reply_keys,
-        *(key for chain_keys in embed_keys_by_chain[:n_public] for key in chain_keys),
-    )
+    public_keys = tuple(key for keys in embed_keys_by_chain[:n_public] for key in keys)
     hidden_keys = (
         *(request.key for request in requests[n_public:]),
-        *(key for chain_keys in embed_keys_by_chain[n_public:] for key in chain_keys),
+        *(key for keys in embed_keys_by_chain[n_public:] for key in keys),
     )
     answers = [
         parse_chain_reply(reply, item).answer if chain else None
         for reply, chain in zip(replies[:n_public], chains, strict=False)
     ]
     n_answers = sum(answer is not None for answer in answers)
-    scores.add(CHAIN_COUNT, float(sum(map(bool, chains[:n_public]))), rests_on=public_reply_keys)
-    scores.add(REJECTED_PARAPHRASES, float(paraphrases.n_rejected), rests_on=public_reply_keys)
+    scores.add(CHAIN_COUNT, float(sum(map(bool, chains[:n_public]))))
+    scores.add(REJECTED_PARAPHRASES, float(paraphrases.n_rejected))
     pairs = list(combinations(dict.fromkeys(answers), 2))
     settled = yield from settle_answers(item, params, pairs)
     agreement = agreement_share(item, answers, settled)
     scores.add(
         AGREEMENT,
         agreement,
-        rests_on=(*public_reply_keys, *settled.keys(*pairs)),
+        rests_on=settled.keys(*pairs),
         reason=_too_few_reason(n_answers, 2, "answer"),
     )
     vectors = ChainVectors(
@@ -618,6 +610,7 @@ def _choose_paraphrases(
     n_requested, min_cosine = n_public + n_hidden, float(options["gate"])
     rng = derive("paraphrase", params.seed, item.question)
     model_paraphrases: list[str] = []
+    item_paraphrases = [text for text in item.meta.get("paraphrases", ()) if isinstance(text, str)]
     keys: tuple[str, ...] = ()
     n_rejected = 0
     if paraphraser is not None:
@@ -637,37 +630,23 @@ def _choose_paraphrases(
         keys = tuple(request.key for request in requests)
         if scores.first_missing_reason(keys):
             return Paraphrases(None, keys, 0)
-        parsed_paraphrases = [
-            read_paraphrase(item.question, reply_text(reply)) for reply in replies
-        ]
-        model_paraphrases = list(
-            dict.fromkeys(text for text in parsed_paraphrases if text is not None)
-        )
-        n_rejected = len(parsed_paraphrases) - len(model_paraphrases)
-    item_paraphrases = (
-        []
-        if paraphraser is not None
-        else [text for text in item.meta.get("paraphrases", ()) if isinstance(text, str)]
+        parsed = [read_paraphrase(item.question, reply_text(reply)) for reply in replies]
+        model_paraphrases = list(dict.fromkeys(text for text in parsed if text is not None))
+        item_paraphrases, n_rejected = [], len(parsed) - len(model_paraphrases)
+    rule_paraphrases = reword_question(
+        item.question, n_requested + N_SPARE_PARAPHRASES, rng, item_paraphrases
     )
-    rule_paraphrases = [
-        text
-        for text in reword_question(
-            item.question, n_requested + N_SPARE_PARAPHRASES, rng, item_paraphrases
-        )
-        if text not in model_paraphrases
-    ]
-    is_near_by_text: dict[str, bool] = dict.fromkeys((*model_paraphrases, *rule_paraphrases), True)
+    is_near_by_text = dict.fromkeys((*model_paraphrases, *rule_paraphrases), True)
     if min_cosine > -1 and is_near_by_text:
         embed_requests = [Embed(embedder, (text,)) for text in (item.question, *is_near_by_text)]
-        vectors = [reply_vector(reply) for reply in (yield from scores.ask(embed_requests))]
+        question_vector, *vectors = map(reply_vector, (yield from scores.ask(embed_requests)))
         keys += tuple(request.key for request in embed_requests)
-        if scores.first_missing_reason(keys) or vectors[0] is None:
+        if scores.first_missing_reason(keys) or question_vector is None:
             return Paraphrases(None, keys, 0)
-        near_flags = [
-            vector is not None and cosine(vectors[0], vector) >= min_cosine
-            for vector in vectors[1:]
-        ]
-        is_near_by_text = dict(zip(is_near_by_text, near_flags, strict=True))
+        is_near_by_text = {
+            text: vector is not None and cosine(question_vector, vector) >= min_cosine
+            for text, vector in zip(is_near_by_text, vectors, strict=True)
+        }
     accepted_paraphrases: list[str] = []
     for text, is_near in is_near_by_text.items():
         if len(accepted_paraphrases) == n_requested:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from cotlab.core.program import Option, Params, Peers, Program, RequestRound, scorer
 from cotlab.core.requests import Reply, Response
-from cotlab.core.types import CHAINS, Item, MetricCard, ModelRef
+from cotlab.core.types import CHAINS, Item, MetricCard
 from cotlab.metrics.kit import (
     ItemScores,
     MissingReason,
@@ -94,58 +93,49 @@ OPTIONS: Mapping[str, Option] = {
 NO_CRITIC_REASON = "no critic is asked: --verifier critic:PROVIDER/MODEL"
 
 
-class _Chain(NamedTuple):
-    """A chain with steps, and the model that judges it."""
-
-    model: ModelRef
-    steps: Sequence[str]
-    keys: tuple[str, ...]
-    """Keys of the requests that the chain came from."""
-
-
 def _read_chain(
     item: Item, params: Params, metric_cards: Sequence[MetricCard]
-) -> Generator[RequestRound, Sequence[Reply], tuple[ItemScores, _Chain | None]]:
-    """Return the item's scores with the chain to judge; None where the scores say why not."""
+) -> Generator[RequestRound, Sequence[Reply], tuple[ItemScores, Sequence[str]]]:
+    """Return the item's scores and the steps to judge; none where the scores say why not."""
     model = params.models.get(CRITIC_ROLE)
     scores = ItemScores(item, {"chain": str(params.options["chain"]), "critic": str(model or "")})
     if model is None:
         scores.add_missing(metric_cards, NO_CRITIC_REASON)
-        return scores, None
-    steps, keys, missing_reason, *_ = yield from chain_of(item, params)
+        return scores, ()
+    steps, scores.keys, missing_reason, *_ = yield from chain_of(item, params)
     if not any(step.strip() for step in steps):
-        scores.add_missing(metric_cards, missing_reason, rests_on=keys)
-        return scores, None
-    return scores, _Chain(model, steps, keys)
+        scores.add_missing(metric_cards, missing_reason)
+        return scores, ()
+    return scores, steps
 
 
 @scorer(*CRITIC_CARDS, version=2, name="critic", options=OPTIONS, roles=(CRITIC_ROLE,))
 def critic(item: Item, params: Params, peers: Peers) -> Program:
     """Ask the critic for the first wrong step, as often as it has votes, in one round."""
-    scores, chain = yield from _read_chain(item, params, CRITIC_CARDS)
-    if chain is None:
+    scores, steps = yield from _read_chain(item, params, CRITIC_CARDS)
+    if not steps:
         return tuple(scores.scores)
     requests = [
-        vote_requests(chain.model, item.question, chain.steps, params, repeat)
+        vote_requests(params.models[CRITIC_ROLE], item.question, steps, params, repeat)
         for repeat in range(params.repeats)
     ]
     yield from scores.ask([request for votes in requests for request in votes])
     for repeat, repeat_requests in enumerate(requests):
-        votes = [read_vote(scores.replies[r.key], len(chain.steps)) for r in repeat_requests]
+        votes = [read_vote(scores.replies[r.key], len(steps)) for r in repeat_requests]
         verdict, sound = majority_verdict(votes), sound_share(votes)
         keys = [request.key for request in repeat_requests]
         read_keys = [k for k, vote in zip(keys, votes, strict=True) if vote.missing_reason is None]
         scores.add(
             CRITIC_STEP,
             None if verdict.step is None else float(verdict.step),
-            rests_on=(*chain.keys, *(read_keys if verdict.is_decided else keys)),
+            rests_on=read_keys if verdict.is_decided else keys,
             reason=verdict.missing_reason,
             sample=repeat,
         )
         scores.add(
             CRITIC_SOUND,
             sound,
-            rests_on=(*chain.keys, *keys),
+            rests_on=keys,
             reason=worst_reason([vote.missing_reason for vote in votes]),
             sample=repeat,
         )
@@ -155,22 +145,19 @@ def critic(item: Item, params: Params, peers: Peers) -> Program:
 @scorer(*RATING_CARDS, version=2, name="rubric", options=OPTIONS, roles=(CRITIC_ROLE,))
 def rubric(item: Item, params: Params, peers: Peers) -> Program:
     """Ask the critic to rate the chain, once for each repeat."""
-    scores, chain = yield from _read_chain(item, params, RATING_CARDS)
-    if chain is None:
+    scores, steps = yield from _read_chain(item, params, RATING_CARDS)
+    if not steps:
         return tuple(scores.scores)
-    prompt = rating_prompt(item.question, chain.steps)
-    requests = [critic_request(chain.model, prompt, params, n) for n in range(params.repeats)]
+    prompt, model = rating_prompt(item.question, steps), params.models[CRITIC_ROLE]
+    requests = [critic_request(model, prompt, params, n) for n in range(params.repeats)]
     replies = yield from scores.ask(requests)
     for repeat, reply in enumerate(replies):
         rating = _read_rating_or_reason(reply)
-        keys = (*chain.keys, reply.key)
         if not isinstance(rating, Rating):
-            scores.add_missing(RATING_CARDS, rating, rests_on=keys, sample=repeat)
+            scores.add_missing(RATING_CARDS, rating, rests_on=[reply], sample=repeat)
             continue
-        for card, value in zip(
-            RATING_CARDS, (rating.legibility, rating.question_coverage), strict=True
-        ):
-            scores.add(card, value, rests_on=keys, sample=repeat)
+        scores.add(LEGIBILITY, rating.legibility, rests_on=[reply], sample=repeat)
+        scores.add(QUESTION_COVERAGE, rating.question_coverage, rests_on=[reply], sample=repeat)
     return tuple(scores.scores)
 
 

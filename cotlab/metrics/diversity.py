@@ -324,9 +324,10 @@ def _add_cluster_scores(
     scores: ItemScores, paths: PathAnswers, params: Params, similarity: Floats
 ) -> None:
     """Add every score that rests on the clusters."""
-    n_paths, keys, options = len(paths.answers), paths.keys, params.options
+    n_paths, options = len(paths.answers), params.options
+    add = partial(scores.add, rests_on=paths.keys)
     similarities = [float(similarity[i, j]) for i in range(n_paths) for j in range(i)]
-    scores.add(PATH_DISTANCE, 1 - sum(similarities) / len(similarities), rests_on=keys)
+    add(PATH_DISTANCE, 1 - sum(similarities) / len(similarities))
     target_answer, missing_reason = scores.item.answer, ""
     if target_answer is None or not any(paths.answers):
         consensus = find_majority(scores.item, paths.answers, paths.settled)
@@ -357,32 +358,14 @@ def _add_cluster_scores(
         facet, target_facet = _threshold_facets(scores.item, threshold)
         if threshold == chosen_threshold:
             for k, label in enumerate(labels):
-                scores.add(PATH_CLUSTER, label, rests_on=keys, sample=k, facet=facet)
-            scores.add(CLUSTER_COUNT, len(answers_by_cluster), rests_on=keys, facet=facet)
-            scores.add(UNDECIDED_CLUSTERS, cluster_answers.count(None), rests_on=keys, facet=facet)
-            scores.add(
-                DIVERSITY,
-                right_per_path,
-                rests_on=keys,
-                reason=missing_reason,
-                facet=target_facet,
-            )
-            scores.add(
-                CLUSTER_AGREEMENT,
-                right_per_cluster,
-                rests_on=keys,
-                reason=missing_reason,
-                facet=target_facet,
-            )
+                add(PATH_CLUSTER, label, sample=k, facet=facet)
+            add(CLUSTER_COUNT, len(answers_by_cluster), facet=facet)
+            add(UNDECIDED_CLUSTERS, cluster_answers.count(None), facet=facet)
+            add(DIVERSITY, right_per_path, reason=missing_reason, facet=target_facet)
+            add(CLUSTER_AGREEMENT, right_per_cluster, reason=missing_reason, facet=target_facet)
         if threshold in sweep_thresholds:
-            scores.add(
-                SWEEP_DIVERSITY,
-                right_per_path,
-                rests_on=keys,
-                reason=missing_reason,
-                facet=target_facet,
-            )
-            scores.add(SWEEP_CLUSTER_COUNT, len(answers_by_cluster), rests_on=keys, facet=facet)
+            add(SWEEP_DIVERSITY, right_per_path, reason=missing_reason, facet=target_facet)
+            add(SWEEP_CLUSTER_COUNT, len(answers_by_cluster), facet=facet)
 
 
 def _sweep_thresholds(params: Params) -> tuple[float, ...]:

@@ -297,6 +297,7 @@ def _given_text_and_spans(item: Item) -> tuple[str, Sequence[CharacterSpan]]:
 def _add_scores(
     scores: ItemScores, steps: Sequence[Sequence[Token]], jump_nats: float, reply: Reply
 ) -> None:
+    add = partial(scores.add, rests_on=[reply])
     entropies_by_step = [[token_entropy(token.top) for token in tokens] for tokens in steps]
     defined_entropies = [
         [h for h in step_entropies if h is not None] if None not in step_entropies else []
@@ -312,31 +313,20 @@ def _add_scores(
             if steps[step_index]
             else "no token begins in this step"
         )
-        scores.add(
-            STEP_ENTROPY,
-            means[step_index],
-            rests_on=[reply],
-            reason=no_entropy_reason,
-            step=step_index,
-        )
-        scores.add(
-            STEP_PEAK,
-            max(step_entropies, default=None),
-            rests_on=[reply],
-            reason=no_entropy_reason,
-            step=step_index,
-        )
+        peak = max(step_entropies, default=None)
+        add(STEP_ENTROPY, means[step_index], reason=no_entropy_reason, step=step_index)
+        add(STEP_PEAK, peak, reason=no_entropy_reason, step=step_index)
         for card, rule in ((ENTROPY_JUMP, _jump_value), (ENTROPY_RISE, _rise_value)):
             value = rule(means, step_index, jump_nats)
             number, missing_reason = (None, value) if isinstance(value, str) else (value, None)
-            scores.add(card, number, rests_on=[reply], reason=missing_reason, step=step_index)
+            add(card, number, reason=missing_reason, step=step_index)
     has_too_few_means = sum(mean is not None for mean in means) < 3
     missing_reason = (
         "fewer than 3 steps have an entropy"
         if has_too_few_means
         else "every step has the same entropy"
     )
-    scores.add(ENTROPY_TREND, spearman_trend(means), rests_on=[reply], reason=missing_reason)
+    add(ENTROPY_TREND, spearman_trend(means), reason=missing_reason)
 
 
 def _jump_value(means: Sequence[float | None], step_index: int, jump_nats: float) -> float | str:

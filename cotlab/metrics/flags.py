@@ -244,22 +244,20 @@ def fit_jump_threshold(suite: Suite, params: Params) -> Preparation:
 def flags(item: Item, params: Params, peers: Peers) -> Program:
     """Read the chain with the textual rules, embed its steps, and multiply the penalties."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
-    steps, chain_keys, missing_reason, *_ = yield from chain_of(item, params)
+    steps, scores.keys, missing_reason, *_ = yield from chain_of(item, params)
     step_indices = [i for i, step in enumerate(steps) if step.strip()]
     if not step_indices:
         item_cards = (FLAGS, FLAGS_ONCE, FLAGS_TEXT, RULES_CHECKED)
-        scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
+        scores.add_missing(item_cards, missing_reason)
         for rule in FACTOR_BY_RULE:
-            scores.add_missing(
-                [FLAG_COUNT], missing_reason, rests_on=chain_keys, facet={"rule": rule}
-            )
+            scores.add_missing([FLAG_COUNT], missing_reason, facet={"rule": rule})
         return tuple(scores.scores)
     embedder = params.models.get("embedder")
     replies: Sequence[Reply] = ()
     if embedder and len(step_indices) > 1:
         replies = yield from scores.ask([Embed(embedder, (steps[i],)) for i in step_indices])
     text_flags = _read_rules(item, steps, params)
-    _add_scores(scores, steps, text_flags, _find_jumps(step_indices, replies, params), chain_keys)
+    _add_scores(scores, steps, text_flags, _find_jumps(step_indices, replies, params))
     return tuple(scores.scores)
 
 
@@ -285,8 +283,7 @@ def _read_rules(item: Item, steps: Sequence[str], params: Params) -> TextFlags:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StepDistance:
+class StepDistance(NamedTuple):
     """The distance of a step to the one before."""
 
     value: float | None
@@ -323,13 +320,10 @@ class SemanticJumps:
     def exceeding_distances(self) -> dict[int, float]:
         """The steps whose distance exceeds the threshold, and that distance."""
         max_distance = math.inf if self.delta is None or self.is_left_out else self.delta
-        value_by_step = {
-            i: step_distance.value for i, step_distance in self.distance_by_step.items()
-        }
         return {
-            i: value
-            for i, value in value_by_step.items()
-            if value is not None and value > max_distance
+            i: distance.value
+            for i, distance in self.distance_by_step.items()
+            if distance.value is not None and distance.value > max_distance
         }
 
 
@@ -416,14 +410,10 @@ def _find_jumps(
 
 
 def _add_scores(
-    scores: ItemScores,
-    steps: Sequence[str],
-    text_flags: TextFlags,
-    jumps: SemanticJumps,
-    keys: Sequence[str],
+    scores: ItemScores, steps: Sequence[str], text_flags: TextFlags, jumps: SemanticJumps
 ) -> None:
     fired_rules = [flag.rule for flag in text_flags.flags]
-    scores.add(FLAGS_TEXT, flags_score(fired_rules), rests_on=keys)
+    scores.add(FLAGS_TEXT, flags_score(fired_rules))
     missing_reason = None if jumps.is_left_out else jumps.missing_reason
     n_checked = len(RULES) - len(text_flags.off_reason_by_rule) + (not jumps.is_left_out)
     all_fired_rules = [*fired_rules, *(JUMP_RULE for _ in jumps.exceeding_distances)]
@@ -432,33 +422,20 @@ def _add_scores(
         (FLAGS_ONCE, flags_score(sorted(set(all_fired_rules)))),
         (RULES_CHECKED, float(n_checked)),
     ):
-        evidence_keys = (*keys, *(() if jumps.is_left_out else jumps.keys))
-        scores.add(
-            card, None if missing_reason else value, rests_on=evidence_keys, reason=missing_reason
-        )
+        keys = () if jumps.is_left_out else jumps.keys
+        number = None if missing_reason else value
+        scores.add(card, number, rests_on=keys, reason=missing_reason)
     for rule in RULES:
-        rule_off_reason = text_flags.off_reason_by_rule.get(rule)
-        scores.add(
-            FLAG_COUNT,
-            None if rule_off_reason else float(fired_rules.count(rule)),
-            rests_on=keys,
-            reason=rule_off_reason,
-            facet={"rule": rule},
-        )
+        off = text_flags.off_reason_by_rule.get(rule)
+        count = None if off else float(fired_rules.count(rule))
+        scores.add(FLAG_COUNT, count, reason=off, facet={"rule": rule})
     n_jumps = None if jumps.missing_reason else float(len(jumps.exceeding_distances))
-    evidence_keys, missing_reason = (*keys, *jumps.keys), jumps.missing_reason
-    scores.add(
-        FLAG_COUNT,
-        n_jumps,
-        rests_on=evidence_keys,
-        reason=missing_reason,
-        facet={"rule": JUMP_RULE},
-    )
+    facet = {"rule": JUMP_RULE}
+    scores.add(FLAG_COUNT, n_jumps, rests_on=jumps.keys, reason=jumps.missing_reason, facet=facet)
     for flag in text_flags.flags:
         scores.add(
             FLAG_PENALTY,
             FACTOR_BY_RULE[flag.rule],
-            rests_on=keys,
             step=flag.step_index,
             where=(flag.start, flag.end),
             facet={"rule": flag.rule, "why": flag.reason},
@@ -468,17 +445,10 @@ def _add_scores(
         scores.add(
             FLAG_PENALTY,
             FACTOR_BY_RULE[JUMP_RULE],
-            rests_on=(*keys, *jumps.distance_by_step[step].keys),
+            rests_on=jumps.distance_by_step[step].keys,
             step=step,
             where=(0, len(steps[step])),
             facet={"rule": JUMP_RULE, "why": reason},
         )
-    for step, step_distance in jumps.distance_by_step.items():
-        evidence_keys = (*keys, *step_distance.keys)
-        scores.add(
-            STEP_DISTANCE,
-            step_distance.value,
-            rests_on=evidence_keys,
-            reason=step_distance.missing_reason,
-            step=step,
-        )
+    for step, (distance, missing_reason, keys) in jumps.distance_by_step.items():
+        scores.add(STEP_DISTANCE, distance, rests_on=keys, reason=missing_reason, step=step)

@@ -218,17 +218,14 @@ class JudgeScores(NamedTuple):
 
 
 @run_statistic(MEAN_SCORE, input_metrics=_SCORE_METRICS)
-def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> Iterator[Estimate]:
     """Estimate the mean score of each judge with its t interval over items.
 
     Where prompts repeat, the mean over prompts is given beside it.
     """
-    out = []
     for judge_scores in _scores_by_judge(table):
-        out.append(
-            _make_estimate(
-                MEAN_SCORE, judge_scores, t_interval(judge_scores.defined_values.tolist())
-            )
+        yield _make_estimate(
+            MEAN_SCORE, judge_scores, t_interval(judge_scores.defined_values.tolist())
         )
         if judge_scores.has_repeated_prompts:
             means = judge_scores.defined_values.groupby(
@@ -237,20 +234,16 @@ def judge_mean(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> li
             prompt_scores = judge_scores._replace(
                 group=(("cluster", "prompt"), *judge_scores.group)
             )
-            out.append(
-                _make_estimate(
-                    MEAN_SCORE, prompt_scores, t_interval(means.tolist()), over="prompts"
-                )
+            yield _make_estimate(
+                MEAN_SCORE, prompt_scores, t_interval(means.tolist()), over="prompts"
             )
-    return out
 
 
 @run_statistic(MEAN_EQUAL_LENGTH, input_metrics=_LENGTH_METRICS)
 def judge_mean_equal_length(
     table: pd.DataFrame, options: Mapping[str, Any], seed: int
-) -> list[Estimate]:
+) -> Iterator[Estimate]:
     """Estimate the mean score that is expected of two responses of one length."""
-    out = []
     for judge_scores, lengths in _scores_with_lengths(table):
         clusters = (
             judge_scores.prompt_numbers.loc[judge_scores.defined_values.index].tolist()
@@ -261,27 +254,27 @@ def judge_mean_equal_length(
         card = MEAN_EQUAL_LENGTH
         if interval.point is not None and not card.lo <= interval.point <= card.hi:
             interval = no_interval(None, interval.n, "the line leaves the scale at equal length")
-        out.append(_make_estimate(card, judge_scores, interval))
-    return out
+        yield _make_estimate(card, judge_scores, interval)
 
 
 @run_statistic(LENGTH_RHO, input_metrics=_LENGTH_METRICS)
-def judge_length_rho(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def judge_length_rho(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int
+) -> Iterator[Estimate]:
     """How the score goes with the length difference, in ranks; p is part of the method."""
-    out = []
     for judge_scores, lengths in _scores_with_lengths(table):
         interval = spearman(judge_scores.defined_values.tolist(), lengths.tolist())
         p_value = spearman_p(judge_scores.defined_values.tolist(), lengths.tolist())
         if p_value is not None:
             interval = replace(interval, method=f"{interval.method}; p = {p_value:.3g}")
-        out.append(_make_estimate(LENGTH_RHO, judge_scores, interval))
-    return out
+        yield _make_estimate(LENGTH_RHO, judge_scores, interval)
 
 
 @run_statistic(LENGTH_P_VALUE, input_metrics=_LENGTH_METRICS)
-def judge_length_p(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def judge_length_p(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int
+) -> Iterator[Estimate]:
     """Estimate the p-value of the same correlation."""
-    out = []
     for judge_scores, lengths in _scores_with_lengths(table):
         p_value = spearman_p(judge_scores.defined_values.tolist(), lengths.tolist())
         reason = "a p-value has no interval"
@@ -291,8 +284,7 @@ def judge_length_p(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -
                 or "undefined"
             )
         interval = no_interval(p_value, len(judge_scores.defined_values), reason, method="Spearman")
-        out.append(_make_estimate(LENGTH_P_VALUE, judge_scores, interval))
-    return out
+        yield _make_estimate(LENGTH_P_VALUE, judge_scores, interval)
 
 
 @run_statistic(AGREEMENT, input_metrics=_RATER_METRICS)
@@ -307,9 +299,10 @@ def judge_agreement(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
 
 
 @run_statistic(SAME_SIDE, input_metrics=_RATER_METRICS)
-def judge_same_side(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
+def judge_same_side(
+    table: pd.DataFrame, options: Mapping[str, Any], seed: int
+) -> Iterator[Estimate]:
     """How often two raters name the same response, or both none."""
-    out = []
     for pair_scores, first_scores, second_scores in _pair_raters(table):
         n_same_side = sum(
             x == y
@@ -320,8 +313,7 @@ def judge_same_side(table: pd.DataFrame, options: Mapping[str, Any], seed: int) 
             if len(first_scores)
             else no_interval(None, 0, "no item was scored by both")
         )
-        out.append(_make_estimate(SAME_SIDE, pair_scores, interval))
-    return out
+        yield _make_estimate(SAME_SIDE, pair_scores, interval)
 
 
 @run_statistic(KAPPA, input_metrics=_RATER_METRICS)

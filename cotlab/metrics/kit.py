@@ -336,6 +336,17 @@ def combined_failure(measurements: Sequence[Measurement]) -> Measurement | None:
     return undefined_measurement(reason, union_evidence(measurements))
 
 
+def first_missing(measurements: Sequence[Measurement]) -> Measurement | None:
+    """Return why a number that needs all of ``measurements`` has no value; None where all have one.
+
+    An error or a refusal comes first.
+    """
+    missing = combined_failure(measurements) or next(
+        (measurement for measurement in measurements if measurement.value is None), None
+    )
+    return missing and replace(missing, value=None, evidence=union_evidence(measurements))
+
+
 def union_evidence(measurements: Sequence[Measurement]) -> tuple[str, ...]:
     """Return the request keys of all of ``measurements``, each once."""
     return tuple(dict.fromkeys(key for measurement in measurements for key in measurement.evidence))
@@ -351,6 +362,8 @@ class ItemScores:
     """Facet pairs that every score has."""
     replies: dict[str, Reply] = field(default_factory=dict)
     """Replies by request key: a score rests on them by their keys."""
+    keys: tuple[str, ...] = ()
+    """Request keys that every score rests on, before its own: those of the chain."""
     scores: list[Score] = field(default_factory=list)
     """The scores so far, in the order in which they were added."""
 
@@ -388,15 +401,15 @@ class ItemScores:
         value : float, Measurement or None
             A measurement brings its own evidence, status and reason.
         rests_on : replies, or keys of requests
-            What the score rests on. Where a reply failed or was refused there is no value, and the
-            first such reply decides status and reason.
+            What the score rests on, beside ``keys``. Where a reply failed or was refused there is
+            no value, and the first such reply decides status and reason.
         reason : str, or status and reason
             Why ``value`` is None: a reason applies where no reply is missing, a status and a reason
             in any case.
         facet : mapping
             Pairs beside those that every score of the item has.
         """
-        rests_on = tuple(rests_on)
+        rests_on = (*self.keys, *rests_on)
         evidence = tuple(source if isinstance(source, str) else source.key for source in rests_on)
         if isinstance(value, Measurement):
             evidence, reason = (*value.evidence, *evidence), (value.status, value.reason or "")

@@ -86,31 +86,27 @@ CARDS = (STEP_REWARD, *CHAIN_CARDS, MISTAKE_STEP)
 def process_reward(item: Item, params: Params, peers: Peers) -> Program:
     """Ask a process reward model once for all steps of a chain."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
-    steps, chain_keys, missing_reason, *_ = yield from chain_of(item, params)
+    steps, scores.keys, missing_reason, *_ = yield from chain_of(item, params)
     model = params.models.get("verifier")
     if model is None:
-        return scores.add_missing(CARDS, NO_MODEL_REASON, rests_on=chain_keys)
+        return scores.add_missing(CARDS, NO_MODEL_REASON)
     if not any(step.strip() for step in steps):
-        return scores.add_missing(CARDS, missing_reason, rests_on=chain_keys)
+        return scores.add_missing(CARDS, missing_reason)
     (reply,) = yield from scores.ask([StepRewards(model, item.question, tuple(steps))])
-    keys = (*chain_keys, reply.key)
+    scores.keys = (*scores.keys, reply.key)
     rewards = (reply.numbers or ()) if isinstance(reply, Response) else ()
     reason: str | MissingReason = "the model gave not one probability for each step"
     if len(rewards) != len(steps):
         for step_index in range(len(steps)):
-            scores.add(STEP_REWARD, None, rests_on=keys, reason=reason, step=step_index)
-        return scores.add_missing((*CHAIN_CARDS, MISTAKE_STEP), reason, rests_on=keys)
+            scores.add(STEP_REWARD, None, reason=reason, step=step_index)
+        return scores.add_missing((*CHAIN_CARDS, MISTAKE_STEP), reason)
     for step_index, reward in enumerate(rewards):
-        scores.add(STEP_REWARD, reward, rests_on=keys, step=step_index)
+        scores.add(STEP_REWARD, reward, step=step_index)
     values = (min(rewards), math.prod(rewards), rewards[-1])
     for card, value in zip(CHAIN_CARDS, values, strict=True):
-        scores.add(card, value, rests_on=keys)
+        scores.add(card, value)
     threshold = params.options["threshold"]
     first = next((i for i, reward in enumerate(rewards) if reward < threshold), None)
-    scores.add(
-        MISTAKE_STEP,
-        None if first is None else float(first),
-        rests_on=keys,
-        reason=MISTAKE_STEP.none_reason,
-    )
+    place = None if first is None else float(first)
+    scores.add(MISTAKE_STEP, place, reason=MISTAKE_STEP.none_reason)
     return tuple(scores.scores)

@@ -204,19 +204,14 @@ def text_features(item: Item, params: Params, peers: Peers) -> Program:
     """Read the chain and its final answer as texts."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
     chain = yield from chain_of(item, params)
+    scores.keys = chain.keys
     steps = tuple(step for step in chain.steps if step.strip())
     if not steps:
-        return scores.add_missing(
-            CARD_BY_FEATURE.values(), chain.missing_reason, rests_on=chain.keys
-        )
+        return scores.add_missing(CARD_BY_FEATURE.values(), chain.missing_reason)
     text = reply_text(chain.reply) or chain_text(steps)
     features = chain_features(item.question, steps, answer_to(item, text), read_steps(steps))
     for name, value in features.items():
         card = CARD_BY_FEATURE[name]
-        scores.add(
-            card,
-            None if value is None else min(value, MAX_COUNT),
-            rests_on=chain.keys,
-            reason=card.undefined.partition(".")[0],
-        )
+        number = None if value is None else min(value, MAX_COUNT)
+        scores.add(card, number, reason=card.undefined.partition(".")[0])
     return tuple(scores.scores)

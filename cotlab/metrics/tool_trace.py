@@ -89,17 +89,15 @@ def tool_trace(item: Item, params: Params, peers: Peers) -> Program:
     )
     if isinstance(tool_calls, str):
         return scores.add_missing(CARDS, tool_calls)
-    steps, keys, missing_reason, *_ = yield from chain_of(item, params)
+    steps, scores.keys, missing_reason, *_ = yield from chain_of(item, params)
     if any(step.strip() for step in steps):
-        _add_claims(scores, find_claims(steps, tool_calls, item.question), keys)
+        _add_claims(scores, find_claims(steps, tool_calls, item.question))
     else:
-        scores.add_missing(CARDS, missing_reason, rests_on=keys)
+        scores.add_missing(CARDS, missing_reason)
     return tuple(scores.scores)
 
 
-def _add_claims(
-    scores: ItemScores, claims_by_step: Sequence[Sequence[Claim]], keys: Sequence[str]
-) -> None:
+def _add_claims(scores: ItemScores, claims_by_step: Sequence[Sequence[Claim]]) -> None:
     all_claims = [claim for claims in claims_by_step for claim in claims]
     for card, verdict in zip(SHARE_CARDS, CLAIM_VERDICTS, strict=True):
         share = (
@@ -107,13 +105,13 @@ def _add_claims(
             if all_claims
             else None
         )
-        scores.add(card, share, rests_on=keys, reason="the chain makes no claim")
-    scores.add(CLAIM_COUNT, min(len(all_claims), MAX_CLAIMS), rests_on=keys)
+        scores.add(card, share, reason="the chain makes no claim")
+    scores.add(CLAIM_COUNT, min(len(all_claims), MAX_CLAIMS))
     for i, claims in enumerate(claims_by_step):
         for claim in claims:
             facet: dict[str, str] = {"verdict": claim.verdict, "kind": claim.kind}
             facet |= {"tool": claim.tool_name} if claim.tool_name else {}
             facet |= {"call": str(claim.call_index)} if claim.call_index is not None else {}
             is_matched = float(claim.verdict == "matched")
-            character_range = (claim.start, claim.end)
-            scores.add(CLAIM, is_matched, rests_on=keys, step=i, facet=facet, where=character_range)
+            where = (claim.start, claim.end)
+            scores.add(CLAIM, is_matched, step=i, facet=facet, where=where)

@@ -411,19 +411,19 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 def verification(item: Item, params: Params, peers: Peers) -> Program:
     """Decide each link by arithmetic, else by the symbolic provider, else by the verifier."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
-    steps, chain_keys, missing_reason, *_ = yield from chain_of(item, params)
+    steps, scores.keys, missing_reason, *_ = yield from chain_of(item, params)
     if not any(step.strip() for step in steps):
         for direction in params.options["links"]:
             facet = {"link": direction}
-            scores.add_missing(CHAIN_CARDS, missing_reason, rests_on=chain_keys, facet=facet)
+            scores.add_missing(CHAIN_CARDS, missing_reason, facet=facet)
             facet |= {"verifier": "any"}
-            scores.add_missing([COVERAGE], missing_reason, rests_on=chain_keys, facet=facet)
+            scores.add_missing([COVERAGE], missing_reason, facet=facet)
         item_cards = (FIRST_MISTAKE, ARITHMETIC_OK)
-        return scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
+        return scores.add_missing(item_cards, missing_reason)
     readings = read_steps(steps)
     known_numbers = KnownNumbers(item.question, readings)
     links = [
-        _compute_arithmetic_link(known_numbers, readings, step_index, direction, chain_keys)
+        _compute_arithmetic_link(known_numbers, readings, step_index, direction)
         for direction in params.options["links"]
         for step_index in range(direction == "reverse", len(readings))
     ]
@@ -436,8 +436,8 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
         if requests:
             reply_by_key = yield from ask(request for _, request in requests)
             for link, request in requests:
-                _store_reply(link, request, reply_by_key[request.key], chain_keys)
-    yield from _ask_critic(item, params, steps, links, chain_keys)
+                _store_reply(link, request, reply_by_key[request.key])
+    yield from _ask_critic(item, params, steps, links)
     for link in links:
         scores.add(
             LINK_SUPPORT,
@@ -450,8 +450,8 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
         )
     for name in params.options["links"]:
         direction_links = [link for link in links if link.direction == name]
-        _add_chain_scores(scores, params, name, direction_links, chain_keys)
-    _add_arithmetic_scores(scores, readings, links, chain_keys)
+        _add_chain_scores(scores, params, name, direction_links)
+    _add_arithmetic_scores(scores, readings, links)
     return tuple(scores.scores)
 
 
@@ -460,15 +460,12 @@ def _compute_arithmetic_link(
     steps: Sequence[StepReading],
     step_index: int,
     direction: str,
-    keys: tuple[str, ...],
 ) -> _Link:
     verdict = compute_link(known_numbers, steps, step_index, direction)
     missing_reason: MissingReason = ("undefined", verdict.reason)
     if verdict.value is None:
-        return _Link(step_index, direction, None, "none", missing_reason, None, keys)
-    return _Link(
-        step_index, direction, verdict.value, "arithmetic", missing_reason, verdict.where, keys
-    )
+        return _Link(step_index, direction, None, "none", missing_reason)
+    return _Link(step_index, direction, verdict.value, "arithmetic", missing_reason, verdict.where)
 
 
 def _symbolic_request(
@@ -527,7 +524,6 @@ def _ask_critic(
     params: Params,
     steps: Sequence[str],
     links: Sequence[_Link],
-    chain_keys: tuple[str, ...],
 ) -> Generator[RequestRound, Sequence[Reply], None]:
     """Ask the critic, where there is one, and store what it says in the links that are undecided.
 
@@ -544,7 +540,7 @@ def _ask_critic(
     read_keys = [k for k, vote in zip(replies, votes, strict=True) if vote.missing_reason is None]
     for link in waiting_links:
         link.verifier = f"{CRITIC_ROLE}:{model}"
-        link.keys = (*chain_keys, *(read_keys if verdict.is_decided else replies))
+        link.keys = tuple(read_keys if verdict.is_decided else replies)
         link.has_reply = verdict.is_decided
         if not verdict.is_decided:
             link.missing_reason, link.is_unreadable = verdict.missing_reason, True
@@ -555,9 +551,9 @@ def _ask_critic(
             link.missing_reason = ("undefined", reason)
 
 
-def _store_reply(link: _Link, request: Request, reply: Reply, chain_keys: tuple[str, ...]) -> None:
+def _store_reply(link: _Link, request: Request, reply: Reply) -> None:
     """Store what a reply says in its link."""
-    link.keys, link.verifier = (*chain_keys, reply.key), str(request.model)
+    link.keys, link.verifier = (reply.key,), str(request.model)
     missing_reason = missing_reply_reason(reply)
     link.has_reply = missing_reason is None
     if missing_reason is not None or isinstance(reply, Failed):
@@ -589,18 +585,18 @@ def _link_number(link: _Link, request: Request, numbers: Sequence[float]) -> flo
 
 
 def _add_arithmetic_scores(
-    scores: ItemScores, steps: Sequence[StepReading], links: Sequence[_Link], keys: Sequence[str]
+    scores: ItemScores, steps: Sequence[StepReading], links: Sequence[_Link]
 ) -> None:
     """Add the first false equation, by arithmetic or symbolic, and the share of steps without."""
     mistakes: dict[int, tuple[Equation | None, Sequence[str]]] = {
-        i: (step.mistake, keys) for i, step in enumerate(steps) if step.mistake is not None
+        i: (step.mistake, ()) for i, step in enumerate(steps) if step.mistake is not None
     }
     for link in links:
         if link.value == 0 and link.verifier.startswith("symbolic/"):
             step_index = link.step_index - (link.direction == "reverse")
             mistakes.setdefault(step_index, (None, link.keys))
     mistake_index = min(mistakes, default=None)
-    mistake, mistake_keys = (None, keys) if mistake_index is None else mistakes[mistake_index]
+    mistake, mistake_keys = (None, ()) if mistake_index is None else mistakes[mistake_index]
     scores.add(
         FIRST_MISTAKE,
         None if mistake_index is None else float(mistake_index),
@@ -609,7 +605,7 @@ def _add_arithmetic_scores(
         where=(mistake.start, mistake.end) if mistake else None,
     )
     no_equation_reason = "no step has an equation that can be decided"
-    scores.add(ARITHMETIC_OK, correct_step_share(steps), rests_on=keys, reason=no_equation_reason)
+    scores.add(ARITHMETIC_OK, correct_step_share(steps), reason=no_equation_reason)
 
 
 def _add_chain_scores(
@@ -617,15 +613,11 @@ def _add_chain_scores(
     params: Params,
     direction: str,
     links: Sequence[_Link],
-    chain_keys: tuple[str, ...],
 ) -> None:
     """Add the scores of a chain from its links of one direction."""
     failed_link = _worst_failure(links)
     supports = [link.value for link in links if link.value is not None]
-    evidence_keys = (
-        *chain_keys,
-        *_collect_link_keys(links, include_unanswered=failed_link is not None),
-    )
+    evidence_keys = _collect_link_keys(links, include_unanswered=failed_link is not None)
     missing_reason: MissingReason | None = failed_link.missing_reason if failed_link else None
     if not links:
         missing_reason = ("undefined", "a chain of one step has no reverse link")
@@ -659,10 +651,7 @@ def _add_chain_scores(
         scores.add(
             COVERAGE,
             None if failed_link or not links else n_covered / len(links),
-            rests_on=(
-                *chain_keys,
-                *_collect_link_keys(verified_links, include_unanswered=failed_link is not None),
-            ),
+            rests_on=_collect_link_keys(verified_links, include_unanswered=failed_link is not None),
             reason=failed_link.missing_reason if failed_link else missing_reason,
             facet={"link": direction, "verifier": verifier},
         )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NotRequired
 
@@ -16,14 +15,12 @@ from cotlab.core.errors import (
     ProviderError,
     Unauthorised,
     Unavailable,
-    require_package,
 )
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
-from cotlab.providers.capabilities import Family, family_of, supported_params
-from cotlab.providers.http_client import open_http_client
-from cotlab.providers.keys import key_for, key_variable_of
+from cotlab.providers.capabilities import Family, supported_params
+from cotlab.providers.sdk import SdkProvider
 from cotlab.providers.server_limits import parse_wait_s, retry_after_s
 
 if TYPE_CHECKING:
@@ -107,29 +104,26 @@ class _ErrorDetails(wire.Body):
     details: wire.Lenient[list[wire.Lenient[_ErrorDetail]]] = wire.field_at("error.details")
 
 
-class Google:
+class Google(SdkProvider):
     """A model of Google.
 
     The key comes from GOOGLE_API_KEY; ``ref.base_url`` may name a proxy.
     """
 
-    answers = frozenset({Complete.kind})
+    package = "google.genai"
 
     def __init__(self, ref: ModelRef) -> None:
         if not ref.name or any(forbidden_text in ref.name for forbidden_text in ("..", "?", "&")):
             raise ConfigError(f"{ref}: this cannot be the name of a model.")
         url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1beta", "/v1"))
-        require_package(f"provider {ref.provider!r}", "google.genai")
-        self._key_variable = key_variable_of(ref.provider)
-        self._family = family_of(ref.provider, ref.name)
-        self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
-        self._url, self._key = url, key_for(ref.provider, ref.base_url)
+        super().__init__(ref, url, map_google_error)
 
-    @cached_property
-    def _http_client(self) -> httpx2.AsyncClient:
+    @staticmethod
+    def _client_classes() -> tuple[type[Any], Callable[..., httpx2.AsyncClient]]:
         import openai
+        from google import genai
 
-        return open_http_client(openai.DefaultAioHttpClient)
+        return genai.Client, openai.DefaultAioHttpClient
 
     @cached_property
     def _client(self) -> genai.Client:
@@ -147,14 +141,13 @@ class Google:
             ),
         )
 
-    def open(self) -> None:
-        """Import the SDK and open its client, if that has not been done."""
-        assert self._client is not None
+    def _parameters(self, request: Complete) -> wire.VendorRequest:
+        return gemini_parameters(request, self._family)
 
     async def send(self, request: Request) -> Response:
         """Send one generate_content request."""
         assert isinstance(request, Complete)
-        arguments, sent_params = gemini_parameters(request, self._family)
+        arguments, sent_params = self._parameters(request)
         with wire.mapped_errors(map_google_error, self._key_variable):
             reply = await self._client.aio.models.generate_content(**arguments)
         http_response = reply.sdk_http_response
@@ -172,11 +165,6 @@ class Google:
                 if "generateContent" in (model.supported_actions or ())
             ]
         return sorted(wire.replace_surrogates(name).removeprefix("models/") for name in names)
-
-    async def close(self) -> None:
-        """Close the HTTP client, if it was opened."""
-        if "_http_client" in vars(self):
-            await self._http_client.aclose()
 
 
 def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:

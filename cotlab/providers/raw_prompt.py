@@ -8,9 +8,10 @@ and the prefix, as for a base model in this process.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from cotlab.core.errors import MissingExtra, NotFound, ProviderError, Unsupported
 from cotlab.core.reasoning import ends_in_reasoning, read_reasoning
@@ -39,12 +40,39 @@ class RawPrompt(NamedTuple):
     """Tokens of the text where the model's tokenizer is here; the server has to count as many."""
 
 
-class ChatTemplate(Protocol):
-    """What makes raw text of a conversation."""
+class ChatTemplate(ABC):
+    """What makes raw text of a conversation; each is rendered once."""
+
+    def __init__(self) -> None:
+        self._prompt_by_turns: OrderedDict[tuple[object, ...], RawPrompt] = OrderedDict()
+
+    @abstractmethod
+    async def render(self, request: Complete) -> RawPrompt:
+        """Return the rendered conversation without a prefix."""
 
     async def prompt(self, request: Complete) -> RawPrompt:
-        """Return the rendered conversation with the prefix after it."""
-        ...
+        """Return the rendered conversation with the prefix after it.
+
+        Raises
+        ------
+        NotFound
+            If there is no chat template that can be applied.
+        Unsupported
+            If the template does not take these turns, or the request has a prefix and the template
+            begins the model's turn with reasoning.
+        """
+        turns = (request.model.name, request.system, request.messages)
+        prompt = self._prompt_by_turns.get(turns)
+        if prompt is None:
+            prompt = self._prompt_by_turns[turns] = await self.render(request)
+            if len(self._prompt_by_turns) > MAX_CACHED_PROMPTS:
+                self._prompt_by_turns.popitem(last=False)
+        if request.prefix and ends_in_reasoning(prompt.text):
+            raise Unsupported(
+                "the model's chat template begins its turn with hidden reasoning, where a chain"
+                " would be taken for a part of that: turn reasoning off at the server"
+            )
+        return prompt._replace(text=prompt.text + wire.replace_surrogates(request.prefix))
 
 
 def base_model_prompt(request: Complete) -> RawPrompt:
@@ -81,7 +109,7 @@ class _Tokens(wire.Body):
     tokens: list[Any]
 
 
-class ServerTemplate:
+class ServerTemplate(ChatTemplate):
     """The chat template of the model behind a server, applied by the server.
 
     Parameters
@@ -95,31 +123,13 @@ class ServerTemplate:
     def __init__(
         self, post: Callable[[str, Mapping[str, Any]], Awaitable[Any]], base_url: str
     ) -> None:
+        super().__init__()
         self._post, self._server_url = post, base_url.removesuffix("/v1")
-        self._prompt_by_turns: OrderedDict[tuple[object, ...], RawPrompt] = OrderedDict()
         self._has_apply_template: bool | None = None
         self._was_marker_checked = False
 
-    async def prompt(self, request: Complete) -> RawPrompt:
-        """Return the rendered conversation with the prefix after it.
-
-        Raises
-        ------
-        NotFound
-            If the server cannot apply a chat template, or its model has none.
-        Unsupported
-            If the request has a prefix and the template begins the model's turn with reasoning.
-        """
-        turns = (request.model.name, request.system, request.messages)
-        prompt = self._prompt_by_turns.get(turns)
-        if prompt is None:
-            prompt = self._prompt_by_turns[turns] = await self._render(request)
-            if len(self._prompt_by_turns) > MAX_CACHED_PROMPTS:
-                self._prompt_by_turns.popitem(last=False)
-        check_reasoning(prompt.text, request)
-        return prompt._replace(text=prompt.text + wire.replace_surrogates(request.prefix))
-
-    async def _render(self, request: Complete) -> RawPrompt:
+    async def render(self, request: Complete) -> RawPrompt:
+        """Return the conversation as the server renders it."""
         messages = wire.chat_messages(request)
         if self._has_apply_template is not False:
             try:
@@ -186,15 +196,6 @@ class ServerTemplate:
                 f" marker {CHATML_MARKER} is no token of the model. {TEMPLATE_ADVICE}"
             )
         self._was_marker_checked = True
-
-
-def check_reasoning(prompt: str, request: Complete) -> None:
-    """Raise Unsupported where a chain would stand inside of the model's hidden reasoning."""
-    if request.prefix and ends_in_reasoning(prompt):
-        raise Unsupported(
-            "the model's chat template begins its turn with hidden reasoning, where a chain"
-            " would be taken for a part of that: turn reasoning off at the server"
-        )
 
 
 def check_token_count(prompt: RawPrompt, n_counted: int | None) -> None:

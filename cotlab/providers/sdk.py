@@ -1,4 +1,4 @@
-"""Base class of the providers on the anthropic and openai SDKs: requests and batch results."""
+"""Base class of the providers on the vendors' SDKs: requests and batch results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cotlab.providers.server_limits import read_server_limits
 
 
 class SdkProvider(ABC):
-    """A vendor's model behind an SDK that sends JSON over an HTTP client of aiohttp.
+    """A vendor's model behind an SDK that sends over an HTTP client of aiohttp.
 
     The SDK is imported with the first request that is sent.
     """
@@ -49,17 +49,20 @@ class SdkProvider(ABC):
     @staticmethod
     @abstractmethod
     def _client_classes() -> tuple[type[Any], Callable[..., httpx2.AsyncClient]]:
-        """Import the SDK; return its client and the HTTP client that it builds on aiohttp."""
+        """Import the SDK; return its client and an HTTP client that is built on aiohttp."""
+
+    @cached_property
+    def _http_client(self) -> httpx2.AsyncClient:
+        return open_http_client(self._client_classes()[1], self._read_server_limits)
 
     @cached_property
     def _client(self) -> Any:
-        client_class, http_client_class = self._client_classes()
-        return client_class(
+        return self._client_classes()[0](
             base_url=self._url,
             api_key=self._key,
             max_retries=0,
             timeout=None,
-            http_client=open_http_client(http_client_class, self._read_server_limits),
+            http_client=self._http_client,
         )
 
     def open(self) -> None:
@@ -68,8 +71,8 @@ class SdkProvider(ABC):
 
     async def close(self) -> None:
         """Close the HTTP client, if it was opened."""
-        if "_client" in vars(self):
-            await self._client.close()
+        if "_http_client" in vars(self):
+            await self._http_client.aclose()
 
     @abstractmethod
     def _parameters(self, request: Complete) -> wire.VendorRequest:

@@ -98,68 +98,55 @@ def choose_next_labels(
     from cotlab.stats.drift import standardise_columns
 
     scores = np.asarray(r_cal, dtype=float)
-    labelled_mask = np.zeros(len(scores), dtype=bool)
-    if is_labelled is not None:
-        labelled_mask = np.asarray(is_labelled, dtype=bool)
-    if not len(scores) == len(features) == len(labelled_mask):
+    n = len(scores)
+    labelled = np.zeros(n, dtype=bool) if is_labelled is None else np.asarray(is_labelled, bool)
+    bounds = [tuple(own) or tuple(thresholds) for own in item_thresholds or [()] * n]
+    if not n == len(features) == len(labelled) == len(bounds):
         raise ValueError(
-            f"{len(scores)} scores, {len(features)} rows of features and {len(labelled_mask)} marks"
-            " of labels"
+            f"{n} scores, {len(features)} rows of features, {len(labelled)} marks of labels and"
+            f" {len(bounds)} sets of thresholds"
         )
     if k < 1 or not epsilon > 0 or not 0 <= unscored_share <= 1:
         raise ValueError(
             f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored_share} in"
             " [0, 1]"
         )
-    thresholds_by_item = [()] * len(scores) if item_thresholds is None else item_thresholds
-    threshold_sets = [
-        tuple(threshold_set) or tuple(thresholds) for threshold_set in thresholds_by_item
-    ]
-    all_thresholds = [
-        *thresholds,
-        *(threshold for threshold_set in threshold_sets for threshold in threshold_set),
-    ]
-    if not len(thresholds) or not all(0 <= threshold <= 1 for threshold in all_thresholds):
+    all_thresholds = {*thresholds, *(bound for own in bounds for bound in own)}
+    if not len(thresholds) or not all(0 <= bound <= 1 for bound in all_thresholds):
         raise ValueError(
-            f"thresholds lie in [0, 1], and there is at least one: got {all_thresholds}"
+            f"thresholds lie in [0, 1], and there is at least one: got {sorted(all_thresholds)}"
         )
-    if len(threshold_sets) != len(scores):
-        raise ValueError("item_thresholds must have one entry for each item")
     rng = np.random.default_rng(seed)
-    has_score = np.isfinite(scores)
-    scored_rows = np.flatnonzero(has_score & ~labelled_mask)
-    unscored_rows = np.flatnonzero(~has_score & ~labelled_mask)
+    scored_rows = np.flatnonzero(np.isfinite(scores) & ~labelled)
+    unscored_rows = np.flatnonzero(~np.isfinite(scores) & ~labelled)
     n_unscored = min(len(unscored_rows), int(np.ceil(unscored_share * k - 1e-9)))
     n_scored = min(k - n_unscored, len(scored_rows))
     n_unscored = min(len(unscored_rows), k - n_scored)
     notes = []
-    nearest_bounds = [
-        min(threshold_sets[i], key=lambda bound: abs(scores[i] - bound)) for i in scored_rows
-    ]
-    nearest_thresholds = np.array(nearest_bounds, dtype=float)
-    distance = np.abs(scores[scored_rows] - nearest_thresholds)
+    nearest = np.array(
+        [min(bounds[i], key=lambda bound: abs(scores[i] - bound)) for i in scored_rows]
+    )
+    distance = np.abs(scores[scored_rows] - nearest)
     max_distance = epsilon
     while n_scored and (distance <= max_distance).sum() < n_scored and max_distance < 1:
         max_distance = min(1.0, max_distance * _WIDENING_FACTOR)
     if max_distance > epsilon:
-        n_within_epsilon = int((distance <= epsilon).sum())
         notes.append(
-            f"only {n_within_epsilon} unlabelled items lie within {epsilon:g} of a threshold, so"
-            f" those within {max_distance:.2g} count"
+            f"only {int((distance <= epsilon).sum())} unlabelled items lie within {epsilon:g} of a"
+            f" threshold, so those within {max_distance:.2g} count"
         )
     near_rows = np.flatnonzero(distance <= max_distance)
-    standardised_features = standardise_columns(np.asarray(features, dtype=float))
+    points = standardise_columns(np.asarray(features, dtype=float))
     near_order = _farthest_points(
-        standardised_features[scored_rows[near_rows]],
-        standardised_features[np.flatnonzero(labelled_mask)],
-        distance[near_rows],
-        n_scored,
-        rng,
+        points[scored_rows[near_rows]], points[labelled], distance[near_rows], n_scored, rng
     )
-    choices = []
-    for i in near_rows[near_order]:
-        text = f"r_cal is {distance[i]:.2f} from the threshold {nearest_thresholds[i]:g}"
-        choices.append(LabelChoice(int(scored_rows[i]), f"{text}, unlike those before it"))
+    choices = [
+        LabelChoice(
+            int(scored_rows[i]),
+            f"r_cal is {distance[i]:.2f} from the threshold {nearest[i]:g}, unlike those before it",
+        )
+        for i in near_rows[near_order]
+    ]
     for i in rng.choice(unscored_rows, n_unscored, replace=False) if n_unscored else ():
         choices.append(LabelChoice(int(i), "no r_cal: drawn at random among those"))
     if not len(scored_rows) and len(unscored_rows):

@@ -83,10 +83,8 @@ class CalibratorChoice:
     """Why it was taken."""
     folds: Folds
     """Fold (n,) in which each label was held out."""
-    base_rates: Floats
-    """Base rate (n,) of the other folds."""
     base_brier: Interval
-    """Brier score of ``base_rates``."""
+    """Brier score of the base rate of the other folds."""
     raw_auroc: Interval
     """AUROC of the scores themselves."""
 
@@ -139,9 +137,8 @@ def select_calibrator(
             " import FILE."
         )
     fold_ids = assign_folds(y, groups, seed=seed) if folds is None else folds
-    n_folds = int(fold_ids.max()) + 1
-    scores_by_fold = [s] * n_folds if fold_scores is None else fold_scores
-    base_rates = np.array([y[fold_ids != fold].mean() for fold in range(n_folds)])[fold_ids]
+    scores_by_fold = [s] * (int(fold_ids.max()) + 1) if fold_scores is None else fold_scores
+    base_rates = _base_rates(y, fold_ids)
     trials = tuple(
         _try_method(name, s, y, groups, fold_ids, scores_by_fold, base_rates, seed)
         for name in METHODS
@@ -156,7 +153,6 @@ def select_calibrator(
         chosen_trial,
         _choice_reason(chosen_trial, method, trials, y, groups, seed),
         fold_ids,
-        base_rates,
         measure_interval("brier", base_rates, y, groups, seed=seed),
         measure_interval("auroc", s, y, groups, seed=seed),
     )
@@ -191,87 +187,53 @@ def make_combined_choice(
         With one trial.
     """
     p, y = check_scores(predicted, targets)
-    base_rates = np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
-    params = {
-        "method": COMBINED_METHOD,
-        "lo": 0.0,
-        "hi": 1.0,
-        "n": len(y),
-        "n_positive": int(y.sum()),
-        "note": "",
-    }
-    trial = MethodTrial(
-        COMBINED_METHOD,
-        None,
-        Calibrator(params),
-        p,
-        measure_probabilities(p, y, groups, baseline=base_rates, seed=seed),
+    base_rates = _base_rates(y, folds)
+    calibrator = Calibrator(
+        {
+            "method": COMBINED_METHOD,
+            "lo": 0.0,
+            "hi": 1.0,
+            "n": len(y),
+            "n_positive": int(y.sum()),
+            "note": "",
+        }
     )
+    quality = _measure(p, y, groups, base_rates, seed)
+    trial = MethodTrial(COMBINED_METHOD, None, calibrator, p, quality)
     r, reason = np.asarray(raw_scores, dtype=float), f"{COMBINED_METHOD} was requested"
-    n_without = int(np.isnan(r).sum())
-    if n_without:
-        raw_auroc = no_interval(
-            None, len(y) - n_without, f"{n_without} of {len(y)} labels have no r_raw"
-        )
+    if n_without := int(np.isnan(r).sum()):
+        why = f"{n_without} of {len(y)} labels have no r_raw"
+        raw_auroc = no_interval(None, len(y) - n_without, why)
     else:
         raw_auroc = measure_interval("auroc", r, y, groups, seed=seed)
-        auroc_difference = measure_difference("auroc", r, p, y, groups, seed=seed)
-        reason += (
-            f"; its AUROC minus that of r_raw, out of fold: {_difference_text(auroc_difference)}"
-        )
-    return CalibratorChoice(
-        (trial,),
-        trial,
-        reason,
-        folds,
-        base_rates,
-        measure_interval("brier", base_rates, y, groups, seed=seed),
-        raw_auroc,
-    )
+        difference = measure_difference("auroc", r, p, y, groups, seed=seed)
+        reason += f"; its AUROC minus that of r_raw, out of fold: {_difference_text(difference)}"
+    base_brier = measure_interval("brier", base_rates, y, groups, seed=seed)
+    return CalibratorChoice((trial,), trial, reason, folds, base_brier, raw_auroc)
 
 
-def measure_probabilities(
-    predicted: ArrayLike,
-    targets: ArrayLike,
-    groups: Sequence[Hashable],
-    *,
-    baseline: ArrayLike | None = None,
-    seed: int = 0,
+def _base_rates(y: Floats, folds: Folds) -> Floats:
+    """Return for each label the base rate of the other folds."""
+    return np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
+
+
+def _measure(
+    p: Floats, y: Floats, groups: Sequence[Hashable], baseline: Floats, seed: int
 ) -> MeasuredQuality:
-    """Measure given probabilities.
-
-    Parameters
-    ----------
-    predicted : array (n,), [0, 1]
-    targets : array (n,) of bool
-    groups : sequence (n,)
-    baseline : array (n,), optional
-        Predictions to compare with; by default the mean of the targets.
-    seed : int
-
-    Returns
-    -------
-    Measured
-    """
-    p, y = check_scores(predicted, targets)
-    baseline_predictions = (
-        np.full(len(y), y.mean()) if baseline is None else np.asarray(baseline, dtype=float)
-    )
-    brier, log_loss, ece, auroc = (
-        measure_interval(name, p, y, groups, seed=seed)
+    """Measure probabilities beside those of a baseline."""
+    intervals = {
+        name: measure_interval(name, p, y, groups, seed=seed)
         for name in ("brier", "log_loss", "ece", "auroc")
-    )
-    baseline_brier = float(np.mean((baseline_predictions - y) ** 2))
+    }
+    baseline_brier = float(np.mean((baseline - y) ** 2))
+    brier = intervals["brier"].point or 0.0
     return MeasuredQuality(
-        brier,
-        log_loss,
-        ece,
-        auroc,
-        perfect_band(p, seed=seed),
-        int(equal_mass_bins(p, bin_count(len(p))).max()) + 1,
-        measure_difference("brier", baseline_predictions, p, y, groups, seed=seed),
-        1 - (brier.point or 0.0) / baseline_brier if baseline_brier > 0 else None,
-        reliability_bins(p, y),
+        **intervals,
+        band=perfect_band(p, seed=seed),
+        bins=int(equal_mass_bins(p, bin_count(len(p))).max()) + 1,
+        gained=measure_difference("brier", baseline, p, y, groups, seed=seed),
+        skill=1 - brier / baseline_brier if baseline_brier > 0 else None,
+        diagram=reliability_bins(p, y),
     )
 
 
@@ -306,7 +268,7 @@ def _try_method(
         None,
         calibrator,
         predictions,
-        measure_probabilities(predictions, y, groups, baseline=base_rates, seed=seed),
+        _measure(predictions, y, groups, base_rates, seed),
     )
 
 

@@ -162,17 +162,17 @@ def _selected(groups: Sequence[Hashable], mask: NDArray[np.bool_]) -> list[Hasha
 
 def _judge_improvement(improvement: Interval, sign: int, shrinkage: float) -> tuple[bool, str]:
     """Return whether the tuned weights are better, and the verdict as text."""
+    keep = "keep the example weights"
     if improvement.lo is None or improvement.hi is None:
-        reason = f"no interval on the difference ({improvement.reason})"
-        return False, f"{reason}: keep the example weights"
+        return False, f"no interval on the difference ({improvement.reason}): {keep}"
     lo, hi = sorted((sign * improvement.lo, sign * improvement.hi))
     if lo > 0:
-        reason = "the whole interval lies on the better side"
-        return True, f"{reason}: the tuned weights are better on these labels"
+        better = "the tuned weights are better on these labels"
+        return True, f"the whole interval lies on the better side: {better}"
     if hi < 0:
-        return False, "the tuned weights are worse out of fold: keep the example weights"
+        return False, f"the tuned weights are worse out of fold: {keep}"
     note = " (tuning shrank fully to them)" if shrinkage == 1 else ""
-    return False, f"the interval contains 0: keep the example weights{note}"
+    return False, f"the interval contains 0: {keep}{note}"
 
 
 def _tune_with_shrinkage(

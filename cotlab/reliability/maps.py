@@ -174,33 +174,25 @@ def missing_labels_reason(method: str, targets: ArrayLike) -> str | None:
     -------
     str or None
     """
-    y = np.asarray(targets, dtype=float)
+    y = np.asarray(targets, dtype=bool)
     n, n_positive = len(y), int(y.sum())
-    method_label = "a calibrator"
-    min_labels = MIN_LABELS
-    min_labels_per_class = MIN_LABELS_PER_CLASS
-    if method == "isotonic":
-        method_label = "isotonic"
-        min_labels = MIN_ISOTONIC_LABELS
-        min_labels_per_class = MIN_ISOTONIC_PER_CLASS
+    is_isotonic = method == "isotonic"
+    name = "isotonic" if is_isotonic else "a calibrator"
+    least = MIN_ISOTONIC_LABELS if is_isotonic else MIN_LABELS
+    least_of_class = MIN_ISOTONIC_PER_CLASS if is_isotonic else MIN_LABELS_PER_CLASS
     if n and n_positive in (0, n):
-        class_label = "acceptable" if n_positive else "not acceptable"
+        class_name = "acceptable" if n_positive else "not acceptable"
         return (
-            f"all {n} labels are {class_label}: {method_label} needs at least"
-            f" {min_labels_per_class} of either class"
+            f"all {n} labels are {class_name}: {name} needs at least {least_of_class} of either"
+            " class"
         )
-    shortage_texts = [f"{n} labels of at least {min_labels}"] * (n < min_labels)
-    shortage_texts += [f"{n_positive} acceptable of at least {min_labels_per_class}"] * (
-        n_positive < min_labels_per_class
+    counts = (
+        (n, "labels", least),
+        (n_positive, "acceptable", least_of_class),
+        (n - n_positive, "not acceptable", least_of_class),
     )
-    shortage_texts += [f"{n - n_positive} not acceptable of at least {min_labels_per_class}"] * (
-        n - n_positive < min_labels_per_class
-    )
-    return (
-        f"{method_label} needs more labels: there are {', '.join(shortage_texts)}"
-        if shortage_texts
-        else None
-    )
+    shortages = [f"{k} {what} of at least {few}" for k, what, few in counts if k < few]
+    return f"{name} needs more labels: there are {', '.join(shortages)}" if shortages else None
 
 
 def fit_without_minimum(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:

@@ -93,10 +93,8 @@ def thresholds_by_cost(costs: Costs) -> Thresholds:
 
 
 class CostThresholds(NamedTuple):
-    """Thresholds by cost: in closed form, and on labels."""
+    """Thresholds of least cost on labels."""
 
-    closed_form: Thresholds
-    """From the probabilities alone."""
     low: Interval
     """Lower threshold on the labels."""
     high: Interval
@@ -137,19 +135,16 @@ def choose_cost_thresholds(
         the same labels.
     """
     p, is_acceptable, question_ids = _sort_labels(r_cal, targets, groups)
-    closed_form, n = thresholds_by_cost(costs), len(p)
-    if n == 0:
-        undefined_interval = no_interval(None, 0, NO_LABEL_REASON, level=level)
-        return CostThresholds(
-            closed_form, undefined_interval, undefined_interval, undefined_interval, None
-        )
+    if not len(p):
+        undefined = no_interval(None, 0, NO_LABEL_REASON, level=level)
+        return CostThresholds(undefined, undefined, undefined, None)
     is_unacceptable = 1.0 - is_acceptable
     resamples = GroupResamples(int(question_ids.max()) + 1, seed, question_ids)
     values = resamples.values(
         lambda weights: np.column_stack(_cheapest_thresholds(p, is_unacceptable, weights, costs))
     )
     low, high, cost = (percentile_interval(column, resamples.n, level=level) for column in values.T)
-    return CostThresholds(closed_form, low, high, cost, float(is_unacceptable.mean() * costs.error))
+    return CostThresholds(low, high, cost, float(is_unacceptable.mean() * costs.error))
 
 
 class PrecisionThreshold(NamedTuple):

@@ -161,11 +161,15 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
     variance = math.fsum(error_probabilities * (1 - error_probabilities))
     tail_probabilities = (1 - level) / 2, (1 + level) / 2
     if n <= _MAX_EXACT_ANSWERS or variance < _MAX_EXACT_VARIANCE:
-        count_probabilities, least_count = _error_count_probabilities(error_probabilities)
-        cumulative_probability = np.cumsum(count_probabilities)
+        is_likely = error_probabilities > 0.5
+        errors = _count_probabilities(error_probabilities[~is_likely])
+        right = _count_probabilities(1 - error_probabilities[is_likely])
+        least, cumulative = (
+            is_likely.sum() - len(right) + 1,
+            np.cumsum(np.convolve(errors, right[::-1])),
+        )
         lo, hi = (
-            float(least_count + np.searchsorted(cumulative_probability, tail * (1 - 1e-12)))
-            for tail in tail_probabilities
+            float(least + np.searchsorted(cumulative, q * (1 - 1e-12))) for q in tail_probabilities
         )
         method = "Poisson-binomial, of a calibrated r_cal"
     else:
@@ -292,36 +296,14 @@ def _count_to_share(count: Interval) -> Interval:
     return replace(count, point=count.point / n, lo=count.lo / n, hi=count.hi / n)
 
 
-def _error_count_probabilities(error_probabilities: Floats) -> tuple[Floats, int]:
-    """Return the probabilities of ``least``, ``least`` + 1, … successes, and ``least``.
+def _count_probabilities(probabilities: Floats) -> Floats:
+    """Return the probabilities of 0, 1, … successes of trials; those beyond are negligible.
 
-    Successes are those of the less likely trials, less the failures of the likelier ones: either
-    number stays small where nearly all is certain, however many trials there are. Numbers of
-    negligible probability are left out.
+    Few of unlikely trials, so it stays fast however many there are.
     """
-    unlikely_count_probabilities, likely_distribution = (
-        _success_count_probabilities(trial_probabilities)
-        for trial_probabilities in (
-            error_probabilities[error_probabilities <= 0.5],
-            1 - error_probabilities[error_probabilities > 0.5],
-        )
-    )
-    return np.convolve(unlikely_count_probabilities, likely_distribution[::-1]), int(
-        (error_probabilities > 0.5).sum()
-    ) - (len(likely_distribution) - 1)
-
-
-def _success_count_probabilities(success_probabilities: Floats) -> Floats:
-    """Return the probabilities of 0, 1, … successes in independent trials of at most 0.5 each."""
-    mean = math.fsum(success_probabilities)
-    deviation = math.sqrt(math.fsum(success_probabilities * (1 - success_probabilities)))
-    probabilities = np.zeros(
-        min(int((success_probabilities > 0).sum()), math.ceil(mean + 12 * deviation + 12)) + 1
-    )
-    probabilities[0] = 1.0
-    for success_probability in success_probabilities[success_probabilities > 0]:
-        probabilities[1:] = (
-            probabilities[1:] * (1 - success_probability) + probabilities[:-1] * success_probability
-        )
-        probabilities[0] *= 1 - success_probability
-    return probabilities
+    deviation = math.sqrt(math.fsum(probabilities * (1 - probabilities)))
+    n_kept = math.ceil(math.fsum(probabilities) + 12 * deviation + 12) + 1
+    counts = np.ones(1)
+    for p in probabilities[probabilities > 0]:
+        counts = np.convolve(counts, (1 - p, p))[:n_kept]
+    return counts

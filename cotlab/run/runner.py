@@ -18,7 +18,7 @@ from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.metrics.asked_answers import program_of
 from cotlab.run.plan import params_digest, params_of
 from cotlab.run.resolved import ResolvedRun
-from cotlab.run.server_check import CheckedRun, check_servers, count_check_requests
+from cotlab.run.server_check import check_servers, count_check_requests, store_check
 from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import Dispatcher, drive
@@ -105,17 +105,14 @@ class Run:
             self.journal,
             batch=config.batch,
         )
-        checked_run = CheckedRun(
+        dispatcher.before_first_send = partial(
+            check_servers,
             self.plan,
             self.suite,
             config.probe,
-            self._redact,
-            self.store,
-            self.id,
-            self.raw_text_command,
-        )
-        dispatcher.before_first_send = partial(
-            check_servers, checked_run, dispatcher, self.providers
+            dispatcher,
+            keep=partial(store_check, self.store, self.id, redact=self._redact),
+            raw_text_command=self.raw_text_command,
         )
         if live_runs.write_heartbeat(
             self.id, progress

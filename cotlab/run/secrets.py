@@ -137,32 +137,9 @@ def access_settings(folder: Path) -> dict[str, str]:
         If ``.env`` or ``secrets.toml``, where a login may be set up, cannot be read: then nobody is
         to be let in.
     """
-    files = (folder / ".env", folder / ".streamlit" / "secrets.toml")
-    settings = _cached_access_settings(
-        *(str(file) for file in files), *(_file_stamp(file) for file in files)
-    )
-    return {name: os.environ.get(name) or settings.get(name, "") for name in ACCESS_VARIABLES}
-
-
-@lru_cache(maxsize=8)
-def _cached_access_settings(
-    env_path: str, toml_path: str, env_stamp: object, toml_stamp: object
-) -> dict[str, str]:
-    _read_toml(Path(toml_path))
-    return {
-        name: value
-        for name, value in _read_env(Path(env_path)).items()
-        if name in ACCESS_VARIABLES and value
-    }
-
-
-def _file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes with a file; None where there is none."""
-    try:
-        file_stat = path.stat()
-    except OSError:
-        return None
-    return file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino
+    _read_toml(folder / ".streamlit" / "secrets.toml")
+    settings = _read_env(folder / ".env")
+    return {name: os.environ.get(name) or settings.get(name) or "" for name in ACCESS_VARIABLES}
 
 
 def _read_env(path: Path, *, interpolate: bool = True) -> dict[str, str | None]:

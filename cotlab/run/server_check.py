@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -163,30 +163,19 @@ def is_used_form(plan: Plan, ref: ModelRef) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedRun:
-    """The run whose servers are checked, or one scorer's call through the Python interface."""
-
-    plan: Plan
-    """What is measured."""
-    suite: Suite
-    """All items of the suite."""
-    probe: str
-    """auto, always or never."""
-    redact: bool = False
-    """Whether the server's messages are left out of what is stored."""
-    store: Store | None = None
-    """Store that keeps the findings; None for none."""
-    run_id: str = ""
-    """Id of the run; "" without a store."""
-    raw_text_command: str = ""
-    """Command of the same run by raw text, for the message of one that is refused."""
-
-
 async def check_servers(
-    run: CheckedRun, dispatcher: Dispatcher, providers: Mapping[ModelRef, AnyProvider]
+    plan: Plan,
+    suite: Suite,
+    probe: str,
+    dispatcher: Dispatcher,
+    *,
+    keep: Callable[[ServerCheck], None] = lambda check: None,
+    raw_text_command: str = "",
 ) -> None:
-    """Check each server that the run asks, store what was found, and let providers adapt to it.
+    """Check each server that a plan asks, and let providers adapt to it.
+
+    ``keep`` stores what was found; ``raw_text_command`` is the command of the same run by raw text,
+    for the message of one that is refused.
 
     Raises
     ------
@@ -194,21 +183,25 @@ async def check_servers(
         If a server cannot give what the plan relies on.
     """
     refusals = []
-    for ref, provider in providers.items():
-        if not is_checked(ref, run.probe) or not dispatcher.sends_at_once(ref):
+    for ref, provider in dispatcher.providers.items():
+        if not is_checked(ref, probe) or not dispatcher.sends_at_once(ref):
             continue
-        needs = plan_needs(run.plan, run.suite, ref)
+        needs = plan_needs(plan, suite, ref)
         if needs is None:
             continue
         check = await _check_server(provider, ref, needs, dispatcher.send_check)
-        _store_check(run, dispatcher, check)
-        for limit in server_limits(run.plan, check):
+        keep(check)
+        verdicts = {name: finding.verdict for name, finding in check.findings.items()}
+        dispatcher.job.journal.note(
+            "server check", model=str(ref), endpoint=ref.endpoint, findings=verdicts
+        )
+        for limit in server_limits(plan, check):
             if limit.kind != "refused":
                 logger.warning("%s: %s", ref, limit.text)
                 continue
             advice = ""
             if limit.code == "prefix_not_continued":
-                advice = _other_form_advice(ref, run.raw_text_command)
+                advice = _other_form_advice(ref, raw_text_command)
             refusals.append(f"{limit.text}{advice}")
     if refusals:
         raise SelfTestFailed(" ".join(refusals))
@@ -265,20 +258,12 @@ async def _check_server(
     return ServerCheck(ref, shortened, n_requests, datetime.now(UTC))
 
 
-def _store_check(run: CheckedRun, dispatcher: Dispatcher, check: ServerCheck) -> None:
+def store_check(store: Store, run_id: str, check: ServerCheck, *, redact: bool) -> None:
     """Store a check with its run, without the server's words where the run is redacted."""
-    if run.store is not None:
-        kept = {
-            name: replace(finding, detail="") if run.redact else finding
-            for name, finding in check.findings.items()
-        }
-        add_server_check(run.store, run.run_id, replace(check, findings=kept))
-    dispatcher.job.journal.note(
-        "server check",
-        model=str(check.model),
-        endpoint=check.model.endpoint,
-        findings={name: finding.verdict for name, finding in check.findings.items()},
-    )
+    if redact:
+        findings = {name: replace(found, detail="") for name, found in check.findings.items()}
+        check = replace(check, findings=findings)
+    add_server_check(store, run_id, check)
 
 
 def plan_needs(plan: Plan, suite: Suite, ref: ModelRef) -> ServerNeeds | None:

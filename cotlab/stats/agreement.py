@@ -170,6 +170,8 @@ def nominal_alpha(
     Krippendorff (2011), Computing Krippendorff's alpha-reliability; the package ``krippendorff``.
     R: irr::kripp.alpha.
     """
+    import krippendorff
+
     checked_level(level)
     item_labels = [[label for label in item if label is not None] for item in ratings]
     rated_items = [item for item in item_labels if len(item) > 1]
@@ -197,8 +199,10 @@ def nominal_alpha(
     counts = np.array(
         [[item.count(label) for label in labels] for item in rated_items], dtype=np.int64
     )
-    point = _krippendorff_alpha(counts)
-    sums = _alpha_sums(counts, rated_groups)
+    point = min(1.0, float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")))
+    index_by_group = {group: k for k, group in enumerate(dict.fromkeys(rated_groups))}
+    sums = np.zeros((n, len(labels) + 1))
+    np.add.at(sums, [index_by_group[group] for group in rated_groups], _alpha_parts(counts))
     sums = sums[np.lexsort(sums.T)]  # in whichever order the items come
     alphas = GroupResamples(n, seed).values(lambda weights: _alphas(weights @ sums))
     agreed = "every item is agreed on: a resample has no spread to show" if point == 1.0 else None
@@ -214,38 +218,14 @@ def nominal_alpha(
     return replace(interval, note="; ".join(notes) or None)
 
 
-def _krippendorff_alpha(counts: NDArray[np.int64]) -> float:
-    """Return alpha from counts (n_items, n_labels) with two ratings an item and two labels."""
-    import krippendorff
-
-    return min(1.0, float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")))
-
-
-def _alpha_sums(counts: NDArray[np.int64], groups: Sequence[Hashable]) -> NDArray[np.float64]:
-    """Return the sums of each group that alpha is computed from.
-
-    Parameters
-    ----------
-    counts : ndarray (n_items, n_labels) of int
-        Counts of labels.
-    groups : sequence (n_items,)
-        Group of each item.
-
-    Returns
-    -------
-    ndarray (n_groups, n_labels + 1)
-        Counts of labels, then the observed agreement n (n - 1) / (m - 1), m the ratings of an item.
-    """
+def _alpha_parts(counts: NDArray[np.int64]) -> Floats:
+    """Return each item's counts of labels, then its observed agreement n (n - 1) / (m - 1)."""
     observed = (counts * (counts - 1)).sum(axis=1) / (counts.sum(axis=1) - 1)
-    index_by_group: dict[Hashable, int] = {}
-    indices = [index_by_group.setdefault(group, len(index_by_group)) for group in groups]
-    sums = np.zeros((len(index_by_group), counts.shape[1] + 1))
-    np.add.at(sums, indices, np.column_stack([counts, observed]))
-    return sums
+    return np.column_stack([counts, observed])
 
 
 def _alphas(totals: Floats) -> Floats:
-    """Return alpha of each row of sums as ``_alpha_sums`` has them; NaN of one label alone.
+    """Return alpha of each row of sums of ``_alpha_parts``; NaN of one label alone.
 
     Krippendorff (2011), section C: alpha = 1 - (N - 1) (N - sum o_cc) / (N^2 - sum n_c^2), where
     o_cc sums n (n - 1) / (m - 1) over the items, m the ratings of one. The coincidences of a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,42 +57,23 @@ def weighted_mean(
         The mean in [0, 1], or None; the share of the weight that is defined, None where all weights
         are 0; and a text that names what was left out, "" where nothing was.
     """
-    clipped_weights = {component: max(0.0, weights.get(component, 0.0)) for component in components}
-    total_weight = sum(clipped_weights.values())
-    if total_weight <= 0:
+    clipped = {name: max(0.0, weights.get(name, 0.0)) for name in components}
+    total = sum(clipped.values())
+    if total <= 0:
         return None, None, "no part of the profile has a weight"
-    defined_values = {
-        component: min(1.0, max(0.0, value))
-        for component, value in components.items()
-        if value is not None
-    }
-    defined_weight = sum(clipped_weights[component] for component in defined_values)
-    missing_names = ", ".join(
-        component for component in components if component not in defined_values
-    )
-    if defined_weight <= 0:
-        return None, 0.0, f"without {missing_names}, no part with a weight is defined"
-    if defined_weight < min_weight * total_weight:
-        return (
-            None,
-            defined_weight / total_weight,
-            (
-                f"without {missing_names}, {defined_weight / total_weight:.0%} of the weight is"
-                f" defined, and {min_weight:.0%} is needed"
-            ),
-        )
-    value = (
-        sum(clipped_weights[component] * value for component, value in defined_values.items())
-        / defined_weight
-    )
-    weighted_values = [v for component, v in defined_values.items() if clipped_weights[component]]
-    value = min(max(weighted_values), max(min(weighted_values), value))  # weights may underflow
-    defined_share = max(defined_weight / total_weight, math.ulp(0.0))  # an underflow is not 0
-    return (
-        value,
-        defined_share,
-        f"without {missing_names}, weights renormalised" if missing_names else "",
-    )
+    values = {name: min(1.0, max(0.0, v)) for name, v in components.items() if v is not None}
+    weight = sum(clipped[name] for name in values)
+    without = f"without {', '.join(name for name in components if name not in values)}"
+    if weight <= 0:
+        return None, 0.0, f"{without}, no part with a weight is defined"
+    if weight < min_weight * total:
+        needed = f"{weight / total:.0%} of the weight is defined, and {min_weight:.0%} is needed"
+        return None, weight / total, f"{without}, {needed}"
+    mean = sum(clipped[name] * value for name, value in values.items()) / weight
+    weighted = [value for name, value in values.items() if clipped[name]]
+    mean = min(max(weighted), max(min(weighted), mean))  # weights may underflow
+    share = max(weight / total, math.ulp(0.0))  # an underflow is not 0
+    return mean, share, f"{without}, weights renormalised" if len(values) < len(components) else ""
 
 
 def checked_weight(
@@ -116,16 +97,16 @@ def checked_weight(
     float in [0, 1], or None
         None where all weights are 0.
     """
-    clipped_weights = {component: max(0.0, weights.get(component, 0.0)) for component in components}
-    total_weight = sum(clipped_weights.values())
-    if total_weight <= 0:
+    clipped = {name: max(0.0, weights.get(name, 0.0)) for name in components}
+    total = sum(clipped.values())
+    if total <= 0:
         return None
     checked = sum(
-        clipped_weights[component] * checked_shares.get(component, 1.0)
-        for component, value in components.items()
+        clipped[name] * checked_shares.get(name, 1.0)
+        for name, value in components.items()
         if value is not None
     )
-    return min(1.0, checked / total_weight)
+    return min(1.0, checked / total)
 
 
 def weighted_means(
@@ -177,15 +158,13 @@ def weight_vector(weights: Mapping[str, float]) -> Floats:
 
 def weight_grid(measured_columns: NDArray[np.int64]) -> Floats:
     """Return all weights (5, m) on the simplex of the measured components that are tenths."""
-    k = len(measured_columns)
-    cut_points = np.array(
-        list(combinations(range(N_GRID_STEPS + k - 1), k - 1)), dtype=int
-    ).reshape(-1, k - 1)
-    edges = np.column_stack(
-        [np.full(len(cut_points), -1), cut_points, np.full(len(cut_points), N_GRID_STEPS + k - 1)]
-    )
-    points = np.zeros((len(COMPONENT_NAMES), len(cut_points)))
-    points[measured_columns] = (np.diff(edges, axis=1) - 1).T / N_GRID_STEPS
+    tenths = [
+        parts
+        for parts in product(range(N_GRID_STEPS + 1), repeat=len(measured_columns))
+        if sum(parts) == N_GRID_STEPS
+    ]
+    points = np.zeros((len(COMPONENT_NAMES), len(tenths)))
+    points[measured_columns] = np.transpose(tenths) / N_GRID_STEPS
     return points
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +93,6 @@ def feature_drift(
     reference: Sequence[float],
     current: Sequence[float],
     shuffles: Shuffles,
-    *,
-    bins: int = MAX_BINS,
 ) -> FeatureDrift:
     """Return PSI, KL and KS of one feature, each with its permutation null.
 
@@ -102,16 +101,15 @@ def feature_drift(
     reference, current : sequence of float
         In the order that ``shuffles`` was made for; NaN where undefined, which is left out.
     shuffles : Shuffles
-    bins : int, at least 2
-        Most bins. Their edges are quantiles of the (permuted) reference; equal values stay in one
-        bin, and a value that has a whole bin's share of the reference is a bin by itself. No more
-        bins than one for each 5 values of the smaller sample. 0.5 is added to each count.
 
     Returns
     -------
     FeatureDrift
         Without values, and with the reason, below 20 defined values in either sample and where all
-        values are equal.
+        values are equal. The edges of the bins are quantiles of the (permuted) reference; equal
+        values stay in one bin, and a value that has a whole bin's share of the reference is a bin
+        by itself. No more bins than one for each 5 values of the smaller sample. 0.5 is added to
+        each count.
 
     Raises
     ------
@@ -145,7 +143,7 @@ def feature_drift(
             n_current,
             reason=f"{_CONSTANT} {distinct_values[0]:.3g}: there is nothing to compare",
         )
-    max_bins = max(2, min(bins, n_smaller_sample // MIN_VALUES_PER_BIN))
+    max_bins = max(2, min(MAX_BINS, n_smaller_sample // MIN_VALUES_PER_BIN))
     n_up_to = np.cumsum(np.bincount(ranks))
     sorted_rows = np.flatnonzero(is_defined)[np.argsort(ranks, kind="stable")]
     blocks = []
@@ -250,59 +248,44 @@ def joint_drift(
     Szekely and Rizzo (2013), J. Stat. Plan. Inference 143:1249: E = 2 E|X-Y| - E|X-X'| - E|Y-Y'|,
     and E / (2 E|X-Y|) in [0, 1].
     """
-    reference_rows = reference
-    current_rows = current
-    reference_names = list(reference_questions)
-    current_names = list(current_questions)
+    rows = np.vstack([reference, current])
+    names = [*reference_questions, *current_questions]
+    is_second = np.arange(len(rows)) >= len(reference)
     method = "energy distance of standardised features"
-    if len(reference_rows) + len(current_rows) > MAX_ROWS:
-        rng = np.random.default_rng(seed)
-        question_names = sorted(set(reference_names) | set(current_names), key=str)
-        sampled_names = {
-            question_names[i]
-            for i in rng.permutation(len(question_names))[
-                : int(len(question_names) * MAX_ROWS / (len(reference_rows) + len(current_rows)))
-            ]
-        }
-        reference_rows, reference_names = (
-            reference_rows[[name in sampled_names for name in reference_names]],
-            [name for name in reference_names if name in sampled_names],
-        )
-        current_rows, current_names = (
-            current_rows[[name in sampled_names for name in current_names]],
-            [name for name in current_names if name in sampled_names],
-        )
-        shuffles = None
-        method += f", {len(sampled_names)} of {len(question_names)} questions drawn"
-    n, m = len(reference_rows), len(current_rows)
+    if len(rows) > MAX_ROWS:
+        distinct_names = sorted(set(names), key=str)
+        order = np.random.default_rng(seed).permutation(len(distinct_names))
+        n_kept = int(len(order) * MAX_ROWS / len(rows))
+        kept_names = {distinct_names[i] for i in order[:n_kept]}
+        is_kept = np.array([name in kept_names for name in names])
+        rows, is_second, shuffles = rows[is_kept], is_second[is_kept], None
+        names = list(compress(names, is_kept))
+        method += f", {n_kept} of {len(order)} questions drawn"
+    n, m = int((~is_second).sum()), int(is_second.sum())
     if min(n, m) < MIN_VALUES:
         return JointDrift(
             Measured(), n, m, method, f"{n} and {m} items: it takes {MIN_VALUES} in each"
         )
-    features = standardise_columns(np.vstack([reference_rows, current_rows]))
+    features = standardise_columns(rows)
     if not features.shape[1]:
         return JointDrift(Measured(), n, m, method, "no feature varies")
-    squared_norms = (features**2).sum(axis=1)
-    distances = np.sqrt(
-        np.maximum(0.0, squared_norms[:, None] + squared_norms[None, :] - 2 * features @ features.T)
-    ).astype(np.float32)
+    norms = (features**2).sum(axis=1)
+    squares = norms[:, None] + norms[None, :] - 2 * features @ features.T
+    distances = np.sqrt(np.maximum(0.0, squares)).astype(np.float32)
     np.fill_diagonal(distances, 0.0)
     if shuffles is None:
-        shuffles = Shuffles(reference_names, current_names, permutations=permutations, seed=seed)
+        samples = (list(compress(names, of_sample)) for of_sample in (~is_second, is_second))
+        shuffles = Shuffles(*samples, permutations=permutations, seed=seed)
     is_current = shuffles.is_current.astype(np.float32)
-    current_sizes = is_current.sum(axis=1, dtype=np.float64)
-    current_row_sums = is_current @ distances
-    within_current_sums = np.einsum("ij,ij->i", current_row_sums, is_current, dtype=np.float64)
-    across_sums = current_row_sums.sum(axis=1, dtype=np.float64) - within_current_sums
-    within_reference_sums = (
-        float(distances.sum(dtype=np.float64)) - within_current_sums - 2 * across_sums
-    )
+    n_current = is_current.sum(axis=1, dtype=np.float64)
+    n_reference = n + m - n_current
+    sums = is_current @ distances
+    within_current = np.einsum("ij,ij->i", sums, is_current, dtype=np.float64)
+    across = sums.sum(axis=1, dtype=np.float64) - within_current
+    within_reference = float(distances.sum(dtype=np.float64)) - within_current - 2 * across
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean_across_distance = across_sums / (current_sizes * (n + m - current_sizes))
-        coefficients = 1 - (
-            within_reference_sums / (n + m - current_sizes) ** 2
-            + within_current_sums / current_sizes**2
-        ) / (2 * mean_across_distance)
+        within = within_reference / n_reference**2 + within_current / n_current**2
+        coefficients = 1 - within / (2 * across / (n_current * n_reference))
     return JointDrift(
         _measure_against_null(np.clip(np.nan_to_num(coefficients), 0.0, 1.0)), n, m, method
     )

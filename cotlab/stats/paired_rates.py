@@ -86,22 +86,10 @@ def mcnemar(first: Sequence[float], second: Sequence[float]) -> McNemar:
 
 
 def risk_difference(both: int, first_only: int, second_only: int, neither: int) -> Interval:
-    """Return the rate of the second minus that of the first over the same pairs.
+    """Return the rate of the second minus that of the first, from the four counts of pairs.
 
-    Parameters
-    ----------
-    both, first_only, second_only, neither : int, at least 0
-        Pairs that are yes in both, in the first alone, in the second alone, and in neither.
-
-    Returns
-    -------
-    Interval
-        In [-1, 1]; bounds from one pair on, also where no pair differs. Undefined without a pair.
-
-    References
-    ----------
-    Newcombe (1998), Statistics in Medicine 17:2635, method 10: the two Wilson intervals, joined by
-    the pairs' correlation.
+    In [-1, 1]; bounds from one pair on, also where no pair differs. Newcombe (1998), Statistics in
+    Medicine 17:2635, method 10: the two Wilson intervals, joined by the pairs' correlation.
     """
     n = both + first_only + second_only + neither
     if n == 0:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,15 +47,10 @@ class ResampledChains:
     @cached_property
     def refusal(self) -> str | None:
         """Why resampling says nothing of a class with very few questions; None where enough."""
-        positive = {
-            group for group, is_it in zip(self.groups, self.is_positive, strict=True) if is_it
-        }
-        negative = {
-            group for group, is_it in zip(self.groups, self.is_positive, strict=True) if not is_it
-        }
-        return too_few(len(positive), "questions to be found") or too_few(
-            len(negative), "other questions"
+        n_positive, n_others = (
+            len(set(compress(self.groups, rows))) for rows in (self.is_positive, ~self.is_positive)
         )
+        return too_few(n_positive, "questions to be found") or too_few(n_others, "other questions")
 
     @cached_property
     def _resamples(self) -> GroupResamples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -32,20 +31,12 @@ def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
         Unit length. None where there is no vector, their lengths differ, a number is not finite,
         one of them is 0, or their mean is 0 (they point opposite ways).
     """
-    if not vectors or len({len(vector) for vector in vectors}) != 1:
+    try:
+        mean = _unit_rows(vectors).mean(axis=0)
+    except ValueError:
         return None
-    rows = np.asarray(vectors, dtype=np.float64)
-    if rows.size == 0 or not np.isfinite(rows).all():
-        return None
-    if not np.abs(rows).max(axis=1).all():
-        return None
-    mean = _unit_vectors(rows).mean(axis=0)
     norm = float(np.linalg.norm(mean))
-    return (
-        tuple(float(x) for x in mean / norm)
-        if math.isfinite(norm) and norm > _ROUNDING_ERROR
-        else None
-    )
+    return tuple((mean / norm).tolist()) if norm > _ROUNDING_ERROR else None
 
 
 def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
@@ -65,16 +56,7 @@ def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
     ValueError
         If the lengths differ, or a vector is 0 or not finite.
     """
-    if len({len(vector) for vector in vectors}) > 1:
-        raise ValueError(
-            f"vectors of different lengths: {sorted({len(vector) for vector in vectors})}"
-        )
-    rows = np.asarray(vectors, dtype=np.float64).reshape(len(vectors), -1)
-    if not np.isfinite(rows).all() or (
-        len(rows) and not np.abs(rows).max(axis=1, initial=0.0).all()
-    ):
-        raise ValueError("a vector is 0 or not finite, so it has no direction")
-    unit_rows = _unit_vectors(rows)
+    unit_rows = _unit_rows(vectors) if len(vectors) else np.zeros((0, 1))
     similarity = np.clip(unit_rows @ unit_rows.T, -1.0, 1.0)
     similarity = (similarity + similarity.T) / 2
     np.fill_diagonal(similarity, 1.0)
@@ -128,16 +110,21 @@ def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> 
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method=linkage)
     labels = hierarchy.fcluster(tree, t=1.0 - threshold + _ROUNDING_ERROR, criterion="distance")
-    new_label_by_old: dict[int, int] = {}
-    return tuple(new_label_by_old.setdefault(int(label), len(new_label_by_old)) for label in labels)
+    first_seen = list(dict.fromkeys(labels.tolist()))
+    return tuple(map(first_seen.index, labels.tolist()))
 
 
-def _unit_vectors(rows: Floats) -> Floats:
-    row_maxima = np.abs(rows).max(axis=1, keepdims=True)
-    scaled_rows = rows / np.where(row_maxima > 0, row_maxima, 1.0)
-    norms = np.linalg.norm(scaled_rows, axis=1, keepdims=True)
-    unit_rows: Floats = scaled_rows / np.where(norms > 0, norms, 1.0)
-    return unit_rows
+def _unit_rows(vectors: Sequence[Sequence[float]]) -> Floats:
+    """Return vectors at unit length, one a row; ValueError where one has no direction."""
+    lengths = sorted({len(vector) for vector in vectors})
+    if len(lengths) != 1:
+        raise ValueError(f"vectors of different lengths: {lengths}")
+    rows = np.asarray(vectors, dtype=np.float64)
+    maxima = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    if not (np.isfinite(rows).all() and maxima.all()):
+        raise ValueError("a vector is 0 or not finite, so it has no direction")
+    rows = rows / maxima  # so that no square overflows or vanishes
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def dtw_similarity(

@@ -7,9 +7,9 @@ nothing of what it states.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
-from cotlab.core.types import Suite
 from cotlab.suites.wordproblems import (
     MAX_NUMBER,
     Problem,
@@ -74,14 +74,5 @@ def coded_chain_steps(problem: Problem) -> list[str]:
     ]
 
 
-def make_coded_suite(n: int = 300, seed: int = 0, *, hint_share: float = 0.2) -> Suite:
-    """Return the questions of ``wordproblems`` of the same seed, with chains that spell the answer.
-
-    Parameters
-    ----------
-    n : int
-    seed : int
-    hint_share : float in [0, 1]
-        Share of items with a wrong hint sentence.
-    """
-    return make_suite(n, seed, hint_share=hint_share, name="coded", write_chain=coded_chain_steps)
+make_coded_suite = partial(make_suite, name="coded", write_chain=coded_chain_steps)
+"""Makes the questions of ``wordproblems`` of the same seed, with chains that spell the answer."""

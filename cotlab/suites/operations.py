@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cotlab.core.types import Suite
 from cotlab.suites.wordproblems import MAX_NUMBER, Problem, make_suite
 
 OPERATION_PIECES = (" plus", " minus")
@@ -57,16 +57,5 @@ def sum_of_operations(problem: Problem, operations: Sequence[Operation]) -> int:
     return min(max(total, 0), MAX_NUMBER)
 
 
-def make_operations_suite(n: int = 300, seed: int = 0, *, hint_share: float = 0.2) -> Suite:
-    """Return the questions of ``wordproblems`` of the same seed, with chains of operations.
-
-    Parameters
-    ----------
-    n : int
-    seed : int
-    hint_share : float in [0, 1]
-        Share of items with a wrong hint sentence.
-    """
-    return make_suite(
-        n, seed, hint_share=hint_share, name="operations", write_chain=operation_steps
-    )
+make_operations_suite = partial(make_suite, name="operations", write_chain=operation_steps)
+"""Makes the questions of ``wordproblems`` of the same seed, with chains of operations."""

@@ -168,37 +168,20 @@ def find_claims(
             candidate_indices = [
                 i for i, call in enumerate(calls) if not source or call.name == source
             ]
-            deciding_index = next(
-                (
-                    i
-                    for i in candidate_indices
-                    if _supports(calls[i], output_values[i], text, values)
-                ),
-                None,
-            )
+            is_supported = [
+                _supports(call, outputs, text, values)
+                for call, outputs in zip(calls, output_values, strict=True)
+            ]
+            deciding_index = next((i for i in candidate_indices if is_supported[i]), None)
             equation_call = call_by_result.get(start)
             verdict: ClaimVerdict = "matched" if deciding_index is not None else "unsupported"
             if equation_call is not None:
                 deciding_index = equation_call
-                verdict = (
-                    "matched"
-                    if _supports(calls[deciding_index], output_values[deciding_index], text, values)
-                    else "contradicted"
-                )
+                verdict = "matched" if is_supported[equation_call] else "contradicted"
             elif deciding_index is None and source is not None and candidate_indices:
                 verdict = "contradicted"
                 deciding_index = _mentioned_call_index(step, calls, candidate_indices)
-            claims.append(
-                Claim(
-                    start,
-                    end,
-                    text,
-                    kind,
-                    source or "",
-                    verdict,
-                    deciding_index,
-                )
-            )
+            claims.append(Claim(start, end, text, kind, source or "", verdict, deciding_index))
             known_values |= values
             if len(claims) == MAX_CLAIMS_PER_STEP:
                 break
@@ -344,18 +327,11 @@ def _mentioned_call_index(
 ) -> int | None:
     """Return the call whose input the step repeats, or the only call."""
     step_text = _fold_text(step)
-    matching_indices = [
-        i
-        for i in candidate_indices
-        if len(_fold_text(calls[i].input_text)) > 1 and _fold_text(calls[i].input_text) in step_text
-    ]
-    return (
-        matching_indices[0]
-        if matching_indices
-        else candidate_indices[0]
-        if len(candidate_indices) == 1
-        else None
-    )
+    for i in candidate_indices:
+        input_text = _fold_text(calls[i].input_text)
+        if len(input_text) > 1 and input_text in step_text:
+            return i
+    return candidate_indices[0] if len(candidate_indices) == 1 else None
 
 
 def _fold_text(text: str) -> str:

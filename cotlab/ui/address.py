@@ -208,6 +208,7 @@ def open_tab(page: str, preserved: Collection[str] = ()) -> tuple[str, Any]:
 
 def open_link(link: PageLink) -> None:
     """Open a place of the page that is shown."""
+    st.session_state.pop(_LINKS_KEY, None)
     values: dict[str, list[str]] = {}
     for name, value in link.parameters:
         values.setdefault(name, []).append(value)
@@ -216,7 +217,9 @@ def open_link(link: PageLink) -> None:
 
 def number_of_link() -> int:
     """Return another number with each call, for the key of a link."""
-    st.session_state[_LINKS_KEY] = number = int(st.session_state.get(_LINKS_KEY, 0)) + 1
+    if _LINKS_KEY not in st.session_state:
+        st.rerun()  # a link of this fragment was opened: the whole page follows it
+    st.session_state[_LINKS_KEY] = number = int(st.session_state[_LINKS_KEY]) + 1
     return number
 
 

@@ -21,8 +21,7 @@ from cotlab.analysis.verdict.wording import noun_count
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
-from cotlab.figures.dark import dark_figure
-from cotlab.figures.printed import without_title
+from cotlab.figures.style import CARD, DARK
 from cotlab.figures.text_width import strip_markup
 from cotlab.store.recorded_models import captioned_model_name
 from cotlab.ui import cached
@@ -209,5 +208,4 @@ def cached_figure(name: str, table: pd.DataFrame) -> Any:
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_CACHED_FIGURES)
 def _figure_of_table(name: str, digest: str, is_dark: bool, _table: pd.DataFrame) -> Any:
-    figure = without_title(FIGURES[name](_table))
-    return dark_figure(figure) if is_dark else figure
+    return FIGURES[name](_table, look=DARK if is_dark else CARD)

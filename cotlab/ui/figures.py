@@ -24,6 +24,7 @@ from cotlab.export import bundle
 from cotlab.export import recipe as export_recipes
 from cotlab.export.chrome import NO_CHROME_MESSAGE, DrawingError, find_chrome
 from cotlab.export.recipe import FigureRecipe, recipe_to_json
+from cotlab.figures.layout import required_width_px
 from cotlab.figures.presets import (
     PRESETS,
     PT_PER_PX,
@@ -32,7 +33,6 @@ from cotlab.figures.presets import (
     customize_preset,
     print_options,
 )
-from cotlab.figures.printed import printed_figure, required_width_pt
 from cotlab.store.calibrators import count_drift_checks, current_calibrator
 from cotlab.store.decisions import current_policy
 from cotlab.store.pending import last_label_number
@@ -179,7 +179,7 @@ def select_preset() -> FigurePreset:
             help="By default the column of the venue; a figure whose labels do not fit there is as"
             " wide as the page. A width of your own is kept as it is.",
         )
-        has_title = st.toggle("Title", **bind_switch("title", True))
+        has_title = st.toggle("Title", **bind_switch("title", False))
         is_grey = st.toggle(
             "Shades of grey",
             **bind_switch("grey", False),
@@ -232,9 +232,11 @@ def _file_name(figure: str, run: str) -> str:
 
 def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
     """Show the figure at its printed size, and its caption."""
-    figure, paper_figure = _make_figures(recipe_to_json(recipe), preset, recipe)
-    width, height = float(paper_figure.layout.width), float(paper_figure.layout.height)
-    with st.container(border=True, width=round(width) + 34):
+    paper_figure = _make_figure(recipe_to_json(recipe), preset, recipe)
+    layout = paper_figure.layout
+    width, height = layout.width * preset.scale, layout.height * preset.scale
+    st.html(f"<style>[class*=st-key-sheet-] {{zoom: {preset.scale}}}</style>")
+    with st.container(border=True, width=layout.width + 34, key=f"sheet-{recipe.name}"):
         st.plotly_chart(
             paper_figure,
             theme=None,
@@ -243,10 +245,12 @@ def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
             config={"staticPlot": True},
         )
     width_note = (
-        " It spans the width of the printed page." if width > preset.column_width_px + 1 else ""
+        " It spans the width of the printed page."
+        if width * PT_PER_PX > preset.column_width_pt + 1
+        else ""
     )
     if "width_pt" in print_options(preset):
-        needed_pt = required_width_pt(figure, preset)
+        needed_pt = required_width_px(paper_figure) * preset.scale * PT_PER_PX
         if needed_pt > preset.column_width_pt:
             width_note = f" Its labels need {needed_pt:.0f} pt: look for texts that meet."
     st.caption(
@@ -255,14 +259,13 @@ def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
         " mark are in the numbers."
     )
     with st.container(width=round(max(width, 560))):
-        st.text(bundle.figure_caption(recipe, figure))
+        st.text(bundle.figure_caption(recipe, paper_figure))
 
 
 @st.cache_resource(show_spinner=False, max_entries=32)
-def _make_figures(recipe_text: str, preset: FigurePreset, _recipe: FigureRecipe) -> tuple[Any, Any]:
-    """Return the figure of a recipe, and it at its printed size; no caller may change them."""
-    figure = _recipe.draw()
-    return figure, printed_figure(figure, preset)
+def _make_figure(recipe_text: str, preset: FigurePreset, _recipe: FigureRecipe) -> Any:
+    """Return the figure of a recipe as it is printed, before the scale; no caller may change it."""
+    return _recipe.draw(preset.look)
 
 
 def render_downloads(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> None:
@@ -308,7 +311,7 @@ def render_command(chosen: ChosenFigure, preset: FigurePreset) -> None:
     options = print_options(preset)
     if "width_pt" in options:
         arguments.append(f"--width-pt {options['width_pt']:g}")
-    arguments += ["--no-title"] * (not preset.has_title) + ["--grey"] * preset.is_grey
+    arguments += ["--title"] * preset.has_title + ["--grey"] * preset.is_grey
     st.code(" ".join(arguments), language=None, wrap_lines=True)
 
 

@@ -79,11 +79,11 @@ def default_run(default: str, run_ids: Collection[str]) -> str:
 def context_run(page: Page) -> RunView | None:
     """Return the run that the pages are about; None where none was opened yet.
 
-    It is that of the address, else the one that the page chose by default, else the last one. A
-    page of several runs chooses none for the others.
+    It is that of the address, else the last one, else the one that the page chose by default: a
+    page that cannot show the open run shows another, and leaves it open.
     """
-    run_id = effective_param("run") if page.run_param else st.query_params.get("run")
-    run_id = run_id or opened_run()
+    default_id = effective_param("run") if page.run_param else None
+    run_id = st.query_params.get("run") or opened_run() or default_id
     if run_id is None:
         return None
     try:
@@ -97,12 +97,12 @@ def context_run(page: Page) -> RunView | None:
 def tab_title(page: Page, run: RunView | None) -> str:
     """Return the title of the browser's tab: "Steps · faithful-a · cotlab", "Compare · cotlab".
 
-    Only the pages of one run name it, by its own name where it has one, else by its id; pages on
-    which chains are judged blind never do.
+    Only the pages of one run name it, where they show it, by its own name where it has one, else by
+    its id; pages on which chains are judged blind never do.
     """
     names = [page.title]
     if page.tabs:
         names = [page.tabs.get(st.query_params.get(TAB_PARAM, ""), page.title)]
-    if page.run_param == "run" and run is not None:
+    if page.run_param == "run" and run is not None and effective_param("run") in (None, run.id):
         names.append(shorten(printable_line(run.name or run.id), MAX_NAME_CHARACTERS))
     return " · ".join([*names, APP_TITLE])

@@ -163,6 +163,7 @@ def without_archived(
 
     Runs that the address names under ``params`` stay: a link to an archived run still opens it.
     """
+    is_requested = known_param(name, ("1",)) == "1"
     n_archived = sum(row.is_archived for row in rows)
     if not n_archived:
         return list(rows)
@@ -171,7 +172,7 @@ def without_archived(
     def store_choice() -> None:
         write_address({name: "1" if st.session_state[key] else None})
 
-    st.session_state[key] = known_param(name, ("1",)) == "1"
+    st.session_state[key] = is_requested
     includes_archived = st.checkbox(
         f"Archived too ({n_archived} archived)",
         key=key,

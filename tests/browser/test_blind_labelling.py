@@ -76,7 +76,9 @@ def test_nothing_reveals_run_model_or_key_before_the_verdict(
             expect(page.get_by_text("right answer 12")).to_be_visible()
     rater.give_last("2")
     link = page.get_by_role("link", name=MODEL.name).first
-    expect(link).to_have_attribute("href", f"item?run={run}&item=i-01")
+    expect(link).to_have_attribute("href", f"run?run={run}&item=i-01&tab=items")
+    page.get_by_role("button", name="Agreement").click()
+    expect(page.get_by_role("heading", name="Raters", exact=True)).to_be_visible()
     rater.close()
 
 
@@ -183,7 +185,7 @@ def test_a_disagreement_is_settled_by_keys_and_undone(
         return row["sound"], row["first_wrong_step"]
 
     assert truth() == (False, 1)
-    page.goto(f"{base}/label?tab=agreement")
+    page.goto(f"{base}/label?tab=disagreements")
     expect(page.get_by_text(f"settled by dee {width}")).to_be_visible()
     page.goto(f"{base}/label?queue={queue}")
     rater.keys = ""

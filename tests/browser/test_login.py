@@ -59,7 +59,7 @@ def test_a_login_by_openid_connect(tmp_path: Path) -> None:
                 context = browser.new_context()
                 page = context.new_page()
                 page.set_default_timeout(180_000)
-                for address in ("settings", "runs", "item?run=x", ""):
+                for address in ("settings", "runs", "run?run=x&tab=items", ""):
                     page.goto(f"{base}/{address}")
                     expect(page.get_by_role("button", name="Log in")).to_be_visible()
                     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)

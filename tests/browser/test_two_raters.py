@@ -127,6 +127,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         assert (texts.nth(0).text_content() or "").startswith(format_number(alpha_by_hand(pairs)))
         assert (texts.nth(1).text_content() or "").startswith(format_number(kappa_by_hand(pairs)))
         assert f"n = {len(pairs)} items" in (texts.nth(1).text_content() or "")
+        page.get_by_role("tab", name="Disagreements").click()
         differ = sum(a != b for a, b in pairs)
         expect(
             page.get_by_text(f"{differ} items, {differ} of them not adjudicated.")

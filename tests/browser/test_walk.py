@@ -69,7 +69,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         expect(page.get_by_text("No estimates yet")).to_have_count(0)
         page.get_by_role("tab", name="Steps").click()
         expect(
-            page.get_by_text("How often the answer changes, by the step's position").first
+            page.get_by_text("Step effect (CCS) by position: answers that change").first
         ).to_be_visible()
         page.get_by_text("More: one chain").click()
         steps = page.locator("button.row")

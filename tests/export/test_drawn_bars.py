@@ -13,7 +13,6 @@ import pytest
 from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome, find_chrome
 from cotlab.figures.presets import PRESETS
-from cotlab.figures.printed import printed_figure
 
 GROUPS = ("acceptable", "not acceptable", "no label")
 COUNTS = {0.5: (3, 2, 1), 0.6: (1, 4, 0), 0.7: (0, 0, 5), 0.8: (0, 3, 2)}
@@ -42,7 +41,7 @@ def drawn() -> Any:
     """Each preset's figure and its SVG, by one browser."""
     with Chrome() as chrome:
         figures = {
-            name: printed_figure(FIGURES["score_histogram"](TABLE), preset)
+            name: FIGURES["score_histogram"](TABLE, look=preset.look)
             for name, preset in PRESETS.items()
         }
         return {

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome, find_chrome
 from cotlab.figures.presets import PRESETS
-from cotlab.figures.printed import printed_figure
+from cotlab.figures.style import Look
 from cotlab.figures.text_width import strip_markup
 from tests.support.drawn_ink import crossing_texts, ink_outside, measure_ink
 from tests.support.figure_tables import GRIDS, figure_table
@@ -65,10 +65,13 @@ def draw(names: Iterable[str], preset: str) -> dict[str, tuple[Any, str]]:
     """Each figure in the form of a venue, and its SVG, by one browser."""
     with Chrome() as chrome:
         figures = {
-            name: printed_figure(FIGURES[name](figure_table(name)), PRESETS[preset])
-            for name in names
+            name: FIGURES[name](figure_table(name), look=_with_title(preset)) for name in names
         }
         return {name: (fig, chrome.draw(fig, "svg").decode()) for name, fig in figures.items()}
+
+
+def _with_title(preset: str) -> Look:
+    return PRESETS[preset]._replace(has_title=True).look
 
 
 def early_breaks(drawn: dict[str, tuple[Any, str]]) -> dict[str, list[str]]:
@@ -156,7 +159,7 @@ def test_no_texts_cross_all_ink_is_on_the_page_and_bars_are_the_table(preset: st
 
 
 @pytest.mark.soak
-def test_title_and_subtitle_on_a_screen_cross_nothing_and_have_their_width() -> None:
+def test_texts_on_a_screen_cross_nothing_and_have_their_width() -> None:
     with Chrome() as chrome:
         figures = {name: FIGURES[name](figure_table(name)) for name in FIGURES}
         drawn = {

@@ -25,9 +25,9 @@ from cotlab.export import bundle
 from cotlab.export import recipe as wanted
 from cotlab.export.chrome import CHROME_COMMANDS, Chrome, find_chrome
 from cotlab.export.recipe import recipe_from_json
+from cotlab.figures.layout import apply_style
 from cotlab.figures.presets import PRESETS
-from cotlab.figures.printed import printed_figure
-from cotlab.figures.style import apply_style, escape
+from cotlab.figures.style import escape
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store.database import Store
@@ -94,7 +94,7 @@ def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: RunView)
     told = bundle.figure_caption(rrr)
     assert "threshold 0.1" in told and "n = 6 items" in told and rrr.table["method"].iloc[0] in told
     assert FIGURES["rrr_by_mode"].caption in told and "<" not in told
-    assert "95 % intervals over items" in bundle.figure_caption(steps)
+    assert "95% intervals over items" in bundle.figure_caption(steps)
     for caption in (told, bundle.figure_caption(steps)):
         assert f"{source.model} on {source.suite_name}, 6 items (run one)." in caption
 
@@ -205,10 +205,7 @@ def test_the_page_shows_the_printed_form_and_its_caption(source: RunView) -> Non
     assert not page.exception and page.title[0].value == "Figures"
     (chart,) = page.get("plotly_chart")
     width = json.loads(chart.proto.spec)["layout"]["width"]
-    assert width in (
-        round(PRESETS["nature"].column_width_px),
-        round(PRESETS["nature"].page_width_px),
-    )
+    assert width in map(round, PRESETS["nature"].look.widths_px)
     assert any("Item wp-" in text.value for text in page.text)
 
 
@@ -260,7 +257,7 @@ def test_hostile_text_is_drawn_as_text() -> None:
         fig = apply_style(
             go.Figure(go.Scatter(x=[1], y=[1], name=escape(bad), showlegend=True)), escape(bad)
         )
-        drawn = chrome.draw(printed_figure(fig, PRESETS["neurips"]), "svg").decode()
+        drawn = chrome.draw(fig.update_layout(width=400), "svg").decode()
     assert "<script" not in drawn and "&#60;script&#62;" in drawn
 
 

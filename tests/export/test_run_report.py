@@ -8,7 +8,6 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -18,21 +17,14 @@ from cotlab.analysis.report import build_report
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.cli.main import app
 from cotlab.export.chrome import find_chrome, print_page
-from cotlab.export.run_report.drawing import (
-    SharePoint,
-    ShareRow,
-    ShareSeries,
-    draw_position_chart,
-    draw_share_chart,
-    text_width,
-)
+from cotlab.export.run_report.drawing import ShareMark, ShareRow, draw_share_table
 from cotlab.export.run_report.page import MAX_NAME_CHARS, report_html
+from cotlab.figures.style import BLUE, interval_text
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store.database import Store
 from tests.support import hostile
 
-SVG = "{http://www.w3.org/2000/svg}"
 NO_CHROMIUM = pytest.mark.skipif(find_chrome() is None, reason="no Chromium: apt-get install")
 
 
@@ -104,13 +96,11 @@ def test_the_numbers_of_the_page_are_those_of_report_json(runs: Path) -> None:
             expected,
             lamp["validation"],
         )
-    drawings = {attrs["aria-label"] for tag, attrs in page.tags if tag == "svg"}
-    labels = [label for label in drawings if label and ". " in label]
-    drawn = dict(part.split(": ", 1) for label in labels for part in label.split("; "))
-    drawn = {name.split(". ")[-1]: text for name, text in drawn.items()}
+    labels = [attrs.get("aria-label") for tag, attrs in page.tags if tag == "svg"]
+    drawn = dict(label.split(": ", 1) for label in labels if label and ": " in label)
     estimates = {
-        ("bypass-b, this run", "answer_change", ("mode", "corrupt")),
-        ("control, this run", "answer_change", ("mode", "paraphrase")),
+        ("bypass-b", "answer_change", ("mode", "corrupt")),
+        ("reworded steps", "answer_change", ("mode", "paraphrase")),
         ("answer right", "baseline_correct", ("chain", "reference")),
     }
     for label, metric, (name, value) in estimates:
@@ -119,14 +109,16 @@ def test_the_numbers_of_the_page_are_those_of_report_json(runs: Path) -> None:
             for e in report["estimates"]
             if e["metric"] == metric and e["facet"].get(name) == value
         )
-        point, lo, hi = (percent_number(found[end]) for end in ("point", "lo", "hi"))
-        assert drawn[label] == f"{point} [{lo}, {hi}]", label
-    shares = [row["mean_ccs"] for row in sorted_positions(report)]
-    assert drawn["states something else"] == ", ".join(f"{100 * share:.1f}" for share in shares)
+        text = interval_text(*(found[end] for end in ("point", "lo", "hi")), is_share=True)
+        assert drawn[label] == text, label
+    for row in sorted_positions(report):
+        bounds = (row["mean_ccs"], row["ci_lower"], row["ci_upper"])
+        drawn_text = drawn[f"{row['step_index'] + 1}"]
+        assert drawn_text.startswith(interval_text(*bounds, is_share=True))
     shipped = json.loads((Path(cotlab.__file__).parent.parent / "data/validation.json").read_text())
     reference = shipped["metrics"]["answer_change"]["organisms"]["r50"]
-    point, lo, hi = (percent_number(reference[end]) for end in ("point", "lo", "hi"))
-    assert drawn["r50"] == f"{point} [{lo}, {hi}]"
+    text = interval_text(*(reference[end] for end in ("point", "lo", "hi")), is_share=True)
+    assert drawn["r50, reference"] == text
 
 
 def sorted_positions(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -142,7 +134,10 @@ def test_a_page_loads_nothing_and_every_drawing_has_a_name(runs: Path, run: str)
     assert is_self_contained(page) and "url(" not in text and "@import" not in text
     assert "default-src 'none'" in text and "<title>bypass-b · " in text
     drawings = [attrs for tag, attrs in page.tags if tag == "svg"]
-    assert all(attrs.get("role") == "img" and attrs.get("aria-label") for attrs in drawings)
+    assert all(
+        attrs.get("aria-hidden") or (attrs.get("role") == "img" and attrs.get("aria-label"))
+        for attrs in drawings
+    )
 
 
 def test_what_was_not_measured_is_a_sentence_and_no_number(runs: Path) -> None:
@@ -212,52 +207,11 @@ def test_a_pdf_is_one_sheet_of_a4_with_its_fonts(runs: Path, n_limits: int) -> N
     assert b"/Subtype /Image" not in pdf
 
 
-ROWS = [
-    ShareRow("faithful-a", SharePoint(100, 96.3, 100), "100 [96.3, 100]"),
-    ShareRow(
-        "a name that is much too long for its column", SharePoint(50, 1, 99), "50.0 [1.0, 99.0]"
-    ),
-    ShareRow("<b>&", SharePoint(0, 0, 3.7), "0 [0, 3.7]", "diamond", note="n = 30"),
-    ShareRow("no interval", SharePoint(82, None, None), "82.0, no interval", "open circle"),
-]
-
-
-def texts_of(svg: str) -> list[tuple[str, float, float, float, float]]:
-    """Each text with its box: left, top, right, bottom, by the widths that the drawing uses."""
-    boxes = []
-    for node in ElementTree.fromstring(svg.replace("<svg ", f'<svg xmlns="{SVG[1:-1]}" ', 1)).iter(
-        f"{SVG}text"
-    ):
-        size, text = float(node.get("font-size", 0)), node.text or ""
-        x, y, width = float(node.get("x", 0)), float(node.get("y", 0)), text_width(text, size)
-        left = x - {"start": 0, "middle": 0.5, "end": 1}[node.get("text-anchor", "start")] * width
-        boxes.append((text, left, y - 0.75 * size, left + width, y + 0.22 * size))
-    return boxes
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_no_two_texts_of_a_chart_cross_and_all_lie_within(order: int) -> None:
-    many = tuple(SharePoint(i * 5.0, i * 4.0, i * 5 + 4.0) for i in range(20))
-    series = [ShareSeries(f"series {k}", many, tuple(range(1000, 1020))) for k in range(3)]
-    for svg in (
-        draw_share_chart(ROWS[::order], "% of steps", "rows"),
-        draw_position_chart(series, "by position"),
-    ):
-        height = float(re.search(r'viewBox="0 0 344 ([\d.]+)"', svg)[1])  # type: ignore[index]
-        boxes = texts_of(svg)
-        for i, (_, left, top, right, bottom) in enumerate(boxes):
-            assert left >= -0.5 and right <= 344.5 and top >= 0 and bottom <= height, boxes[i]
-            for other in boxes[i + 1 :]:
-                is_apart = (
-                    right <= other[1] or other[3] <= left or bottom <= other[2] or other[4] <= top
-                )
-                assert is_apart, (boxes[i], other)
-
-
-def test_marks_stand_where_the_shares_are() -> None:
-    svg = draw_share_chart([ShareRow("a", SharePoint(25, 0, 50), "25.0 [0, 50.0]")], "%", "rows")
-    (circle,) = re.findall(r'<circle cx="([\d.]+)"', svg)
-    # the axis goes from 124 to 328: a quarter is 51
-    assert float(circle) == 124 + 51
-    lines = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)" [^>]*stroke="#0072B2"', svg)
-    assert ("124.00", "226.00") in lines
+def test_marks_stand_where_the_shares_are_and_texts_are_escaped() -> None:
+    quarter = ShareMark(0.25, 0.0, 0.5, "25% [0, 50]")
+    table = draw_share_table([ShareRow("<b>&", (quarter, None), "n = 30")], "% of steps")
+    (circle,) = re.findall(r'<circle cx="([\d.]+)"', table)
+    assert float(circle) == 9 + 132 / 4  # the axis goes from 9 to 141
+    assert f'<line x1="9" y1="7" x2="75" y2="7" stroke="{BLUE}"' in table
+    assert "&lt;b&gt;&amp;" in table and "<b>" not in table
+    assert "25% [0, 50]<br>n/a" in table and "n = 30" in table

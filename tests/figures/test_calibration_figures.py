@@ -106,7 +106,7 @@ def test_the_histogram_stacks_what_people_said_and_counts_each_bar() -> None:
         (0.3, 0.3),
         (0.8, 0.8),
     ]
-    assert fig.layout.barmode == "stack" and len({t.marker.pattern.shape for t in fig.data}) == 3
+    assert fig.layout.barmode == "stack" and len({t.marker.color for t in fig.data}) == 3
     assert "2 chains have no score" in subtitle(fig) and fig.layout.xaxis.title.text == "r_cal"
 
 
@@ -186,9 +186,9 @@ def test_each_number_has_a_panel_and_a_refused_calibrator_says_why() -> None:
     heads = [note.text for note in fig.layout.annotations if note.text != "n/a"]
     assert heads == ["<b>Brier score</b>, lower is better", "<b>AUROC</b>, higher is better"]
     assert [note.y for note in fig.layout.annotations if note.text == "n/a"] == [1, 1]
-    assert "n/a: Isotonic: 160 labels are missing" in subtitle(fig) and "In use: Platt" in subtitle(
+    assert "n/a (160 labels are missing): Isotonic" in subtitle(
         fig
-    )
+    ) and "In use: Platt" in subtitle(fig)
     assert list(fig.layout.yaxis.ticktext) == ["<b>Platt</b>", "Isotonic"]
 
 

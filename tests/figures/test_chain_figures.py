@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
+from tests.support.figure_texts import head
 
 COLUMNS = list(FIGURES["entropy_by_step"].columns)
 
@@ -36,10 +37,7 @@ def test_flags_have_marks_of_their_own() -> None:
     marks = [(t["marker"]["symbol"], t["marker"]["color"]) for t in found.values()]
     assert len(set(marks)) == 4 and len({symbol for symbol, _ in marks}) == 4
     assert "jump after a rise" in found["mean, a jump after a rise"]["hovertext"][0]
-    assert (
-        fig["layout"]["yaxis"]["title"]["text"] == "Entropy (nats)"
-        and "nats" in fig["layout"]["title"]["text"]
-    )
+    assert fig["layout"]["yaxis"]["title"]["text"] == "Entropy (nats)" and "nats" in head(fig)
     low, high = fig["layout"]["yaxis"]["range"]
     assert low < 0 < 2.5 < high
 
@@ -55,7 +53,7 @@ def test_a_step_without_entropy_is_a_gap_with_its_reason(none: float | None) -> 
     line = next(trace for trace in fig["data"] if trace["mode"] == "lines")
     assert [y is None for y in line["y"]] == [False, True, False]
     assert [(note["x"], note["text"]) for note in fig["layout"]["annotations"]] == [(2, "n/a")]
-    told = " ".join(fig["layout"]["title"]["text"].replace("<br>", " ").split())
+    told = head(fig)
     assert (
         "n = 2 of 3 steps" in told
         and "n/a (a &lt;token&gt; has no list): step 2" in told
@@ -84,17 +82,18 @@ def test_bars_carry_their_counts() -> None:
         [10, 44, 1200],
         ["10", "44", "1,200"],
     )
-    assert "n = 1,254 chains" in fig["layout"]["title"]["text"]
-    assert "number of chains" in fig["layout"]["title"]["text"]
+    assert "n = 1,254 chains" in head(fig)
+    assert "number of chains" in head(fig)
 
 
 @pytest.mark.parametrize("longest", [1, 7, 40, 900])
 def test_ticks_are_whole(longest: int) -> None:
     table = pd.DataFrame({"n_steps": range(longest + 1), "count": [longest] * (longest + 1)})
-    layout = FIGURES["chain_lengths"](table).to_dict()["layout"]
+    fig = FIGURES["chain_lengths"](table).to_dict()
+    layout = fig["layout"]
     for axis in (layout["xaxis"], layout["yaxis"]):
         assert isinstance(axis["dtick"], int) and longest / axis["dtick"] <= 15
-    assert "0 steps" in layout["title"]["text"]
+    assert "0 steps" in head(fig)
 
 
 def test_many_bars_have_their_counts_on_hover_alone() -> None:
@@ -108,4 +107,4 @@ def test_many_bars_have_their_counts_on_hover_alone() -> None:
 def test_a_missing_length_is_said() -> None:
     fig = FIGURES["chain_lengths"](pd.DataFrame({"n_steps": [3, None], "count": [2, 1]})).to_dict()
     assert fig["data"][0]["x"] == [3]
-    assert "n/a: 1 rows" in fig["layout"]["title"]["text"]
+    assert "n/a: 1 rows" in head(fig)

@@ -22,7 +22,7 @@ def test_an_empty_table_gives_a_sentence(name: str) -> None:
         fig = FIGURES[name](table, note="partial: 0 of 60").to_dict()
         assert fig["data"] == []
         assert fig["layout"]["annotations"][0]["text"].startswith("Nothing to draw: ")
-        assert "partial: 0 of 60" in fig["layout"]["title"]["text"]
+        assert "partial: 0 of 60" in fig["layout"]["meta"]["subtitle"]
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))

@@ -8,8 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cotlab.figures.drift import band_half_width, drift_scores, feature_distributions
-from cotlab.figures.drift_time import drift_over_time
+from cotlab.figures.drift import (
+    band_half_width,
+    drift_over_time,
+    drift_scores,
+    feature_distributions,
+)
 
 COLUMNS = drift_scores.columns
 

@@ -100,7 +100,7 @@ OWN: dict[str, dict[str, Any]] = {
     "feature_distributions": {"sample": "reference"},
 }
 UNIT = re.compile(
-    r"\([^)]*(?:\d to \+?\d|0 or 1|no unit|nats|cosine|share|1 − |mean, steps|ratio)|number of"
+    r"\([^)]*(?:\d to \+?\d|0 or 1|no unit|nats|cosine|share|1 − |mean, steps|ratio|%)|number of"
 )
 """A title names its range, its unit, or says that there is none."""
 
@@ -215,6 +215,9 @@ JOINED = {
     "feature_distributions",
     "drift_over_time",
     "ccs_ranking",  # from 0 to the point of a row
+    "cmi_density",
+    "drop_density",
+    "item_density",
 }
 """Figures with lines between points: curves over a number, or lines that are data themselves."""
 

@@ -11,8 +11,7 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.core.types import MEDIATION_SOURCES
-from cotlab.figures.mediation import PATCH_TARGETS
-from cotlab.figures.span_heatmap import span_sort_key
+from cotlab.figures.mediation import MIN_INTERVAL_N, PATCH_TARGETS, span_sort_key
 from cotlab.figures.style import (
     BLUE,
     MISSING_COLOUR,
@@ -22,6 +21,7 @@ from cotlab.figures.style import (
     text_colour_on,
     viridis_colour,
 )
+from tests.support.figure_texts import head
 
 NAMES = ("cmi_density", "layer_profile", "span_heatmap", "mediation_indices")
 NASTY = "<b>x</b> & $y$ %{z}"
@@ -75,10 +75,6 @@ def bounds(trace: dict[str, Any], axis: str = "y") -> list[tuple[float, float]]:
     ]
 
 
-def title(fig: dict[str, Any]) -> str:
-    return " ".join(re.sub("<[^>]+>", " ", fig["layout"]["title"]["text"]).split())
-
-
 def notes(fig: dict[str, Any]) -> list[str]:
     return [
         " ".join(re.sub("<[^>]+>", " ", note["text"]).split())
@@ -95,16 +91,32 @@ def test_density_bars_end_at_the_bounds_of_the_table() -> None:
     )
     fig = FIGURES["cmi_density"](table).to_dict()
     (trace,) = markers(fig)
-    assert trace["x"] == [0, 1, 2, 3] and trace["y"] == [0.5, 0.4, 0.3, 0.2]
-    assert bounds(trace) == [pytest.approx((k / 3, k)) for k in (1.0, 0.8, 0.6, 0.4)]
+    assert trace["x"] == [0.4, 0.6, 0.8, 1.0] and trace["y"] == [0.2, 0.3, 0.4, 0.5]
+    assert bounds(trace) == [pytest.approx((k / 3, k)) for k in (0.4, 0.6, 0.8, 1.0)]
     assert fig["layout"]["xaxis"]["ticktext"] == [
-        "1.0<br>n = 93",
-        "0.8<br>n = 92",
-        "0.6<br>n = 91",
-        "0.4<br>n = 90",
+        "40%<br>n = 90",
+        "60%<br>n = 91",
+        "80%<br>n = 92",
+        "100%<br>n = 93",
     ]
-    assert "95 % intervals over items, t interval" in title(fig)
-    assert "n = 93 items, 2 undefined" in trace["hovertext"][0]
+    (line,) = [t for t in fig["data"] if t["mode"] == "lines" and t.get("fill") is None]
+    assert (line["x"], line["y"]) == (trace["x"], trace["y"])
+    (band,) = [t for t in fig["data"] if t.get("fill") == "toself"]
+    assert band["x"] == [0.4, 0.6, 0.8, 1.0, 1.0, 0.8, 0.6, 0.4, None]
+    assert band["y"][:8] == pytest.approx([0.4, 0.6, 0.8, 1.0, 1 / 3, 0.8 / 3, 0.2, 0.4 / 3])
+    assert "95% intervals over items, t interval" in head(fig)
+    assert "n = 93 items, 2 undefined" in trace["hovertext"][3]
+
+
+def test_few_items_have_no_interval_and_no_band_spans_them() -> None:
+    counts = (98, MIN_INTERVAL_N - 1, 98)
+    table = rows(*({"keep": k, "n": n} for k, n in zip((0.4, 0.6, 1.0), counts, strict=True)))
+    fig = FIGURES["cmi_density"](table).to_dict()
+    closed, still_open = markers(fig)
+    assert (closed["x"], still_open["x"]) == ([0.4, 1.0], [0.6])
+    assert "fewer than 5 items" in head(fig)
+    (band,) = [t for t in fig["data"] if t.get("fill") == "toself"]
+    assert 0.6 not in band["x"] and band["x"].count(None) == 2
 
 
 def test_sources_keep_their_codes_and_stand_side_by_side() -> None:
@@ -144,10 +156,10 @@ def test_a_missing_point_is_said_and_a_missing_interval_is_open() -> None:
     (still_open,) = markers(fig)
     assert still_open["marker"]["symbol"] == "circle-open" and "error_y" not in still_open
     assert notes(fig) == ["n/a"]
-    assert "Open marker: no interval, too few items." in title(fig)
+    assert "Open marker: no interval, fewer than 5 items." in head(fig)
     assert (
-        "n/a (no signal &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}): 40 % of positions"
-        in title(fig)
+        "n/a (no signal &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}): 40% of positions"
+        in head(fig)
     )
 
 
@@ -164,7 +176,7 @@ def test_the_profile_takes_single_layers_only_and_shows_drops_in_nats() -> None:
         pytest.approx((0.5, 0.75))
     ] * 3
     assert all(a < b for a, b in zip(cot["x"], control["x"], strict=True))
-    assert "nats" in title(fig.to_dict()) and "nats" in fig.layout.yaxis.title.text
+    assert "nats" in head(fig.to_dict()) and "nats" in fig.layout.yaxis.title.text
     assert list(fig.layout.xaxis.ticktext) == ["0<br>98", "1<br>98", "2<br>98"]
 
 
@@ -188,7 +200,6 @@ def test_cells_are_bars_with_value_and_n() -> None:
         bars["marker"]["color"]
         == [viridis_colour(0.6)] * 5 + [diverging_colour(0.6)] * 5 + [MISSING_COLOUR] * 5
     )
-    assert bars["marker"]["pattern"]["shape"] == [""] * 10 + ["/"] * 5
     assert list(bars["insidetextfont"]["color"]) == [
         text_colour_on(fill) for fill in bars["marker"]["color"]
     ]
@@ -196,7 +207,7 @@ def test_cells_are_bars_with_value_and_n() -> None:
         "0.600 [0.500, 0.750]" in bars["hovertext"][0]
         and "n = 98 items, 2 undefined" in bars["hovertext"][0]
     )
-    assert "n/a (not requested): 2, 10, 0–1, 2–3" in title(fig) and "): all" in title(fig)
+    assert "n/a (not requested): 2, 10, 0–1, 2–3" in head(fig) and "): all" in head(fig)
 
 
 def test_names_that_no_order_knows_stay_in_that_of_the_table() -> None:
@@ -213,7 +224,7 @@ def test_rows_of_cells_are_sources_where_there_is_one_metric() -> None:
         rows(*({"source": s} for s in reversed(MEDIATION_SOURCES)))
     ).to_dict()
     assert fig["layout"]["yaxis"]["ticktext"] == list(MEDIATION_SOURCES)
-    assert title(fig).startswith("CMI by span")
+    assert head(fig).startswith("CMI by span")
 
 
 def test_a_negative_share_has_a_colour_of_its_own() -> None:
@@ -236,9 +247,9 @@ def test_a_negative_share_has_a_colour_of_its_own() -> None:
         rows({"metric": "share", "point": -0.4}, {"metric": "cmi", "point": 0.4})
     ).to_dict()
     assert fig["data"][0]["marker"]["color"] == [viridis_colour(0.4), diverging_colour(-0.4)]
-    assert "0 to 1; share −1 to 1" in title(fig) and "orange below" in title(fig)
+    assert "0 to 1; share −1 to 1" in head(fig) and "orange below" in head(fig)
     alone = FIGURES["span_heatmap"](rows({"metric": "share", "point": -0.4})).to_dict()
-    assert "layers (−1 to 1)" in title(alone) and "Dark is 0" not in title(alone)
+    assert "layers (−1 to 1)" in head(alone) and "Dark is 0" not in head(alone)
 
 
 def test_a_tiny_value_fits_its_cell() -> None:
@@ -254,16 +265,16 @@ def test_many_spans_turn_the_text_of_the_cells() -> None:
     assert sorted(("all", "3", "0-1", "12"), key=span_sort_key) == ["3", "12", "0-1", "all"]
 
 
-def test_a_dense_figure_names_every_other_column_and_hatches_what_is_missing() -> None:
+def test_a_dense_figure_names_every_other_column_and_marks_what_is_missing() -> None:
     fig = FIGURES["span_heatmap"](
         rows(*({"span": str(i)} for i in range(35)), gap(span="35"))
     ).to_dict()
     assert (
-        fig["data"][0]["text"][34:] == ["0.600, n = 98", ""]
-        and fig["data"][0]["marker"]["pattern"]["shape"][35] == "/"
+        fig["data"][0]["text"][34:] == ["0.600, n = 98", "×"]
+        and fig["data"][0]["marker"]["color"][35] == MISSING_COLOUR
     )
     assert fig["layout"]["xaxis"]["ticktext"] == [str(i) for i in range(0, 36, 2)]
-    assert "Hatched: n/a." in title(fig) and "): 35" in title(fig)
+    assert "): 35" in head(fig)
 
 
 def test_one_item_has_its_own_density_over_draws() -> None:
@@ -274,10 +285,10 @@ def test_one_item_has_its_own_density_over_draws() -> None:
     fig = FIGURES["item_density"](table).to_dict()
     closed, still_open = markers(fig)
     assert bounds(closed) == [pytest.approx((0.5, 0.75))] and still_open["y"] == [0.6]
-    assert fig["layout"]["xaxis"]["ticktext"] == ["1.0<br>n = 9", "0.4<br>n = 3"]
-    assert "intervals over draws" in title(
+    assert fig["layout"]["xaxis"]["ticktext"] == ["40%<br>n = 3", "100%<br>n = 9"]
+    assert "intervals over draws" in head(
         fig
-    ) and "Open marker: no interval, why &lt;b&gt;x" in title(fig)
+    ) and "Open marker: no interval, fewer than 5 draws" in head(fig)
     assert "draws: 9" in closed["hovertext"][0]
     faint = FIGURES["item_density"](table.assign(values=[[0.25, 0.5], []])).to_dict()["data"]
     assert [t["y"] for t in faint if t.get("marker", {}).get("size") == 5] == [[0.25, 0.5]]
@@ -300,7 +311,7 @@ def test_indices_write_interval_and_n_and_the_reason_of_a_gap() -> None:
     told = notes(fig)
     assert told[0] == "0.600 [0.500, 0.750] n = 98 items, 2 undefined"
     assert told[1].startswith("0.600 [no interval] n = 2 items")
-    assert told[2].startswith("n/a: no signal &lt;b&gt;x&lt;/b&gt;")
+    assert told[2] == "n/a" and "n/a (no signal &lt;b&gt;x&lt;/b&gt;" in head(fig)
     assert fig["layout"]["yaxis"]["ticktext"] == ["CMI", "share", "validity", "x"]
     low, high = fig["layout"]["xaxis"]["range"]
     assert low < -0.7 and high > 2
@@ -328,7 +339,7 @@ def test_drops_are_dots_by_donor_with_the_mean_of_all() -> None:
     assert sum(len(t["y"]) for t in fig["data"]) == 4
     assert len({(t["marker"]["color"], t["marker"]["symbol"]) for t in fig["data"]}) == 3
     assert all("<b>x" not in t["name"] for t in fig["data"])
-    assert "n/a: 1 draw." in title(fig)
+    assert "n/a: 1 draw." in head(fig)
     assert PATCH_TARGETS.index("cot") < PATCH_TARGETS.index("control")
 
 

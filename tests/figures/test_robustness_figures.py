@@ -3,7 +3,6 @@ bounds as bars."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pandas as pd
@@ -19,6 +18,7 @@ from cotlab.figures.robustness import (
     perturbation_label,
 )
 from cotlab.figures.style import MISSING_COLOUR, text_colour_on, viridis_colour
+from tests.support.figure_texts import head
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -51,10 +51,6 @@ def gap(**more: Any) -> dict[str, Any]:
         "reason": f"no rule {NASTY}",
         **more,
     }
-
-
-def title(fig: dict[str, Any]) -> str:
-    return " ".join(re.sub("<[^>]+>", " ", fig["layout"]["title"]["text"]).split())
 
 
 def test_perturbations_that_keep_the_meaning_come_first_and_groups_last() -> None:
@@ -99,13 +95,13 @@ def test_a_value_is_short_and_an_answer_is_a_word() -> None:
 
 def test_cells_hold_mean_and_n_and_tell_a_click_where_they_are() -> None:
     table = cells(
-        {"step": 2}, {"perturbation": "order", "point": 0.4}, gap(perturbation="all", step=2)
+        {"step": 2}, {"perturbation": "order", "point": 0.4}, gap(perturbation="none", step=2)
     )
     fig = FIGURES["perturbation_cells"](table).to_dict()
     (bars,) = fig["data"]
     assert bars["type"] == "bar"
     assert fig["layout"]["xaxis"]["ticktext"] == ["1", "2", "3"]
-    assert fig["layout"]["yaxis"]["ticktext"] == ["order", "numeric", "all chosen"]
+    assert fig["layout"]["yaxis"]["ticktext"] == ["order", "numeric", "step as it is"]
     assert list(zip(bars["x"], [round(y + 0.47) for y in bars["base"]], strict=True)) == [
         (2, 1),
         (0, 0),
@@ -120,8 +116,7 @@ def test_cells_hold_mean_and_n_and_tell_a_click_where_they_are() -> None:
     assert list(bars["insidetextfont"]["color"]) == [
         text_colour_on(fill) for fill in bars["marker"]["color"]
     ]
-    assert bars["marker"]["pattern"]["shape"] == ["", "", "/"]
-    assert [list(of) for of in bars["customdata"]] == [[2, "numeric"], [0, "order"], [2, "all"]]
+    assert [list(of) for of in bars["customdata"]] == [[2, "numeric"], [0, "order"], [2, "none"]]
     assert (
         "0.200 [0.100, 0.300]" in bars["hovertext"][0]
         and "n = 12 items, 1 undefined" in bars["hovertext"][0]
@@ -130,10 +125,10 @@ def test_cells_hold_mean_and_n_and_tell_a_click_where_they_are() -> None:
         "numeric, step 3" in bars["hovertext"][0]
         and "n/a: no rule &lt;b&gt;x" in bars["hovertext"][2]
     )
-    assert "bright is 0.5" in title(fig) and "Meaning kept by order; changed by numeric." in title(
+    assert "bright is 0.5" in head(
         fig
-    )
-    assert "): all chosen" in title(fig) and "<b>x" not in fig["layout"]["title"]["text"]
+    ) and "Meaning kept: order; meaning changed: numeric." in head(fig)
+    assert "): step as it is" in head(fig) and "<b>x" not in head(fig)
 
 
 def test_a_chosen_cell_is_framed() -> None:
@@ -169,10 +164,10 @@ def test_items_stand_in_the_order_of_the_table_with_what_a_click_opens() -> None
     ]
     assert bars["text"] == ["0.200", "&lt; 0.001", "n/a"]
     assert [list(of) for of in bars["customdata"]] == [[1, NASTY], [0, "a"], [1, "a"]]
-    assert bars["marker"]["color"][0] == viridis_colour(0.2, 0, 0.25) and "bright is 0.25" in title(
+    assert bars["marker"]["color"][0] == viridis_colour(0.2, 0, 0.25) and "bright is 0.25" in head(
         fig
     )
-    assert "2 items." in title(fig) and "n/a (no rule" in title(fig)
+    assert "2 items." in head(fig) and "n/a (no rule" in head(fig)
 
 
 def test_answers_of_items_are_words() -> None:
@@ -182,39 +177,42 @@ def test_answers_of_items_are_words() -> None:
     )
     fig = FIGURES["item_cells"](cells(*rows)).to_dict()
     assert fig["data"][0]["text"] == ["same", "changed"]
-    assert title(fig).startswith(
+    assert head(fig).startswith(
         "Answer changes by item and position (0 or 1)"
-    ) and "bright is 1." in title(fig)
+    ) and "bright is 100%." in head(fig)
 
 
 def test_robustness_has_its_bounds_and_a_row_without_values_says_so() -> None:
     table = cells(
         {"metric": "robustness", "point": 0.8, "lo": 0.7, "hi": 0.95},
-        {"metric": RATE_METRICS[0], "point": 1.0, "lo": 0.7, "hi": 1.0},
-        {
-            "metric": "robustness",
-            "perturbation": "none",
-            "point": 1.0,
-            "lo": None,
-            "hi": None,
-            "reason": "all equal",
-        },
+        {"metric": "divergence", "perturbation": "none", "point": 0.0, "lo": None, "hi": None},
         gap(metric="robustness", perturbation="negation"),
-        gap(metric=RATE_METRICS[0], perturbation="negation"),
     )
     fig = FIGURES["robustness_by_perturbation"](table).to_dict()
-    drawn = [t for t in fig["data"] if t.get("hoverinfo") == "text"]
-    closed, still_open, answers = drawn
+    drawn = [t for t in fig["data"] if t.get("hoverinfo") == "text" and len(t["x"])]
+    closed, still_open = drawn
     assert closed["x"] == [0.8] and closed["error_x"]["arrayminus"] == pytest.approx([0.1])
-    assert closed["error_x"]["array"] == pytest.approx([0.15]) and answers["error_x"][
-        "arrayminus"
-    ] == pytest.approx([0.3])
-    assert still_open["marker"]["symbol"].endswith("-open") and "no interval, all equal" in title(
-        fig
-    )
+    assert closed["error_x"]["array"] == pytest.approx([0.15])
+    assert still_open["marker"]["symbol"].endswith("-open")
     assert fig["layout"]["yaxis"]["ticktext"] == ["numeric", "negation", "step as it is"]
-    assert closed["y"][0] < 0 < answers["y"][0] and round(still_open["y"][0]) == 2
-    assert [(n["text"], n["x"], n["y"]) for n in fig["layout"]["annotations"]] == [("n/a", 0, 1)]
+    (gap_note,) = [note for note in fig["layout"]["annotations"] if note["text"] == "n/a"]
+    assert (gap_note["x"], gap_note["xref"], gap_note["xanchor"]) == (1, "paper", "left")
+    assert gap_note["y"] == 1 and "n/a (no rule" in head(fig)
+
+
+@pytest.mark.parametrize("name", ["answer_changes_by_perturbation", "robustness_by_perturbation"])
+def test_perturbations_that_keep_and_that_change_the_meaning_are_never_one_mean(name: str) -> None:
+    metric = RATE_METRICS[0] if name.startswith("answer") else "robustness"
+    names = ("order", "numeric", "all")
+    table = cells(*({"metric": metric, "perturbation": p} for p in names))
+    fig = FIGURES[name](table).to_dict()
+    assert fig["layout"]["yaxis"]["ticktext"] == ["order", "numeric"]
+    assert [t["name"] for t in fig["data"] if t.get("showlegend")] == [
+        "meaning kept",
+        "meaning changed",
+    ]
+    one_kind = FIGURES[name](table[table["perturbation"] != "order"]).to_dict()
+    assert one_kind["layout"]["yaxis"]["ticktext"] == ["numeric", "all chosen"]
 
 
 @pytest.mark.parametrize("name", ["perturbation_cells", "item_cells", "robustness_by_perturbation"])

@@ -1,7 +1,6 @@
 """The step figures draw exactly what their table says: points, bounds, gaps and reasons."""
 
 import json
-import re
 from typing import Any
 
 import pandas as pd
@@ -9,9 +8,8 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.core.types import ABLATION_MODES, CCS_METRICS, MODE_ORDER
-from cotlab.figures.step_positions import MAX_ROWS
-from cotlab.figures.step_series import METRIC_ORDER
-from cotlab.figures.steps import CEILING_LABEL
+from cotlab.figures.steps import CEILING_LABEL, MAX_ROWS, METRIC_ORDER
+from tests.support.figure_texts import head
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -48,11 +46,6 @@ def bounds(trace: dict[str, Any], axis: str = "y") -> list[tuple[float, float]]:
     ]
 
 
-def title(fig: dict[str, Any]) -> str:
-    """Title and subtitle as they are read: without markup, their lines joined."""
-    return " ".join(re.sub("<[^>]+>", " ", fig["layout"]["title"]["text"]).split())
-
-
 def notes(fig: dict[str, Any]) -> list[dict[str, Any]]:
     return list(fig["layout"].get("annotations", ()))
 
@@ -76,21 +69,19 @@ def test_position_bars_end_at_the_bounds_of_the_table() -> None:
         pytest.approx(pair) for pair in zip(table["lo"], table["hi"], strict=True)
     ]
     assert fig["layout"]["xaxis"]["range"] == [-0.04, 1.04]
-    assert fig["layout"]["yaxis"]["ticktext"] == [f"Step {i} (n = 48)" for i in (1, 2, 3, 4)]
-    assert title(fig).startswith(
-        "How often the answer changes, by the step's position (effect, 0 to 1), n = 48"
-    )
-    assert "Mode: remove." in title(fig)
-    assert "95 % intervals over items, bootstrap (BCa, 2000 resamples)" in title(fig)
+    assert fig["layout"]["yaxis"]["ticktext"] == [f"Step {i}" for i in (1, 2, 3, 4)]
+    assert head(fig).startswith("Step effect (CCS) by position: answers that change (%)")
+    assert "Shown: remove." in head(fig)
+    assert "95% intervals over items, bootstrap (BCa, 2000 resamples)" in head(fig)
     assert "n = 48 items, 2 undefined" in trace["hovertext"][0]
-    assert "0.200 [0, 0.250]" in trace["hovertext"][0]
+    assert "20% [0, 25]" in trace["hovertext"][0]
 
 
 def test_few_points_have_their_value_and_interval_beside_them() -> None:
     rows = [{"mode": mode, "step": step} for step in range(6) for mode in ABLATION_MODES]
     fig = FIGURES["ccs_by_position"](positions(rows=rows)).to_dict()
     assert len(rows) == MAX_ROWS
-    assert [note["text"] for note in notes(fig)] == ["0.400 [0.300, 0.550]"] * 30
+    assert [note["text"] for note in notes(fig)] == ["40% [30, 55], n = 48"] * 30
     places = {y for trace in markers(fig) for y in trace["y"]}
     assert {note["y"] for note in notes(fig)} == places and len(places) == 30
     many = positions(rows=[*rows, {"step": 6}])
@@ -115,10 +106,10 @@ def test_modes_stand_side_by_side_in_their_own_colours() -> None:
     assert traces[0]["name"] == "corrupt" and sorted(MODE_ORDER) == sorted(ABLATION_MODES)
     assert len({(trace["marker"]["color"], trace["marker"]["symbol"]) for trace in traces}) == 5
     places = [trace["y"][0] for trace in traces]
-    assert places == sorted(places) and places[2] == pytest.approx(0)
-    assert all(-0.5 < y < 0.5 for y in places)
-    assert fig["layout"]["yaxis"]["ticktext"] == ["Step 1 (n = 40–44)"]
-    assert "n = 40–44 items a step" in title(fig)
+    assert places == [0, 1, 2, 3, 4]
+    axis = fig["layout"]["yaxis"]
+    assert (axis["tickvals"], axis["ticktext"]) == ([2], ["Step 1"])
+    assert sorted(note["text"][-6:] for note in notes(fig)) == [f"n = {n}" for n in range(40, 45)]
     alone = markers(FIGURES["ccs_by_position"](positions(rows=[{"mode": "filler"}])).to_dict())[0]
     assert alone["marker"]["color"] == traces[-1]["marker"]["color"]
 
@@ -132,8 +123,8 @@ def test_one_item_has_an_open_marker_and_no_bar() -> None:
         still_open["marker"]["symbol"] == "circle-open" and closed["marker"]["symbol"] == "circle"
     )
     assert "one item has no spread" in still_open["hovertext"][0]
-    assert "Open marker: no interval" in title(fig)
-    assert "none" not in title(fig)
+    assert "Open marker: no interval" in head(fig)
+    assert "none" not in head(fig)
 
 
 def test_an_undefined_position_is_said_and_not_drawn() -> None:
@@ -150,10 +141,11 @@ def test_an_undefined_position_is_said_and_not_drawn() -> None:
     (trace,) = markers(fig)
     assert (trace["x"], trace["y"]) == ([0.4], [0])
     _, note = notes(fig)
-    assert note["text"] == "n/a: nothing follows &lt;it&gt;" and note["y"] == 1
+    assert (note["text"], note["y"], note["x"]) == ("n/a", 1, 1) and note["xref"] == "paper"
+    assert "n/a (nothing follows &lt;it&gt;): Step 2" in head(fig)
     assert "nothing follows &lt;it&gt;" in note["hovertext"]
     many = FIGURES["ccs_by_position"](positions(rows=[{"step": i} for i in range(2, 40)] + [gap]))
-    assert "n/a (nothing follows &lt;it&gt;): remove at position 2" in title(many.to_dict())
+    assert "n/a (nothing follows &lt;it&gt;): Step 2" in head(many.to_dict())
 
 
 def test_a_table_without_any_value_still_draws() -> None:
@@ -165,7 +157,7 @@ def test_a_table_without_any_value_still_draws() -> None:
     )
     fig = FIGURES["ccs_by_position"](table).to_dict()
     assert [trace["x"] for trace in markers(fig)] == [[]] * 5  # for the legend alone
-    assert [note["text"] for note in notes(fig)] == ["n/a: no score is defined here"] * 5
+    assert [note["text"] for note in notes(fig)] == ["n/a"] * 5
 
 
 def test_a_metric_beyond_one_has_its_own_range_and_unit() -> None:
@@ -173,7 +165,7 @@ def test_a_metric_beyond_one_has_its_own_range_and_unit() -> None:
         positions(rows=[{"metric": "kl_nats", "point": 3.0, "lo": 2.0, "hi": 4.0}])
     ).to_dict()
     assert fig["layout"]["xaxis"]["range"] == pytest.approx([-0.16, 4.16])  # 0 to 4, and 4 %
-    assert "(effect, nats)" in title(fig)
+    assert "(nats)" in head(fig)
 
 
 def test_raw_values_are_drawn_up_to_twenty() -> None:
@@ -226,9 +218,10 @@ def test_steps_are_ranked_with_the_undefined_last() -> None:
         "1.00 (n = 1)",
         "0.250 [0.100, 0.500]",
         "0 [0, 0.300]",
-        "n/a: no rule &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}",
+        "n/a",
     ]
-    assert "n = 3 of 4 steps" in title(fig) and "(0 to 1)" in title(fig)
+    assert "n/a (no rule &lt;b&gt;x&lt;/b&gt; &amp; &#36;y&#36; &#37;{z}): Step 3" in head(fig)
+    assert "n = 3 of 4 steps" in head(fig) and "(0 to 1)" in head(fig)
 
 
 def test_no_undefined_step_is_drawn_as_a_point() -> None:
@@ -239,7 +232,7 @@ def test_no_undefined_step_is_drawn_as_a_point() -> None:
 def test_the_threshold_is_a_line_and_a_sentence() -> None:
     fig = FIGURES["ccs_ranking"](chain().assign(threshold=0.1)).to_dict()
     assert [(shape["x0"], shape["x1"]) for shape in fig["layout"]["shapes"]] == [(0.1, 0.1)]
-    assert "threshold 0.1" in title(fig)
+    assert "threshold 0.1" in head(fig)
 
 
 def ratios() -> pd.DataFrame:
@@ -256,19 +249,21 @@ def ratios() -> pd.DataFrame:
 def test_rrr_stands_beside_its_ceiling() -> None:
     fig = FIGURES["rrr_by_mode"](ratios().assign(threshold=0.1)).to_dict()
     dash = next(trace for trace in fig["data"] if trace["name"] == CEILING_LABEL)
-    assert (dash["x"], dash["y"], dash["text"]) == ([1], [0.75], ["0.750"])
+    assert (dash["x"], dash["y"], dash["hovertext"]) == ([0.75], [1], ["(n − 1)/n = 75%"])
     assert dash["showlegend"] is True
-    still_open, closed = (trace for trace in markers(fig))
-    assert bounds(closed) == [pytest.approx((0.6, 0.75))]
-    assert (still_open["x"], still_open["y"]) == ([0], [0.1])
-    assert fig["layout"]["xaxis"]["ticktext"] == [
-        "corrupt<br>n = 1",
-        "remove<br>n = 48",
-        "truncate<br>n = 0",
+    closed, still_open = (trace for trace in markers(fig) if trace is not dash)
+    assert bounds(closed, "x") == [pytest.approx((0.6, 0.75))]
+    assert (still_open["x"], still_open["y"]) == ([0.1], [0])
+    assert fig["layout"]["yaxis"]["ticktext"] == ["corrupt", "remove", "truncate"]
+    assert [note["text"].split("<br>")[0] for note in notes(fig)] == [
+        "10% [no interval]",
+        "70% [60, 75]",
+        "n/a",
     ]
-    assert [note["text"] for note in notes(fig)] == ["n/a", "0.100", "0.700"]
-    assert "below 0.1 (0 to 1)" in title(fig)
-    assert "n/a (no score is defined here): truncate" in title(fig)
+    # the title is that of the table with and without the threshold
+    bare = FIGURES["rrr_by_mode"](ratios()).to_dict()
+    assert bare["layout"]["meta"]["title"] == fig["layout"]["meta"]["title"]
+    assert "n/a (no score is defined here): truncate" in head(fig)
 
 
 def test_without_removal_there_is_no_ceiling() -> None:
@@ -291,8 +286,8 @@ def test_metrics_are_told_apart_within_each_mode() -> None:
         "KL divergence",
         "total variation",
     ]
-    assert all(bounds(trace) == [pytest.approx((0.4, 0.7))] * 3 for trace in traces)
-    assert "KL divergence: nats, clamped to 1" in title(fig)
+    assert all(bounds(trace, "x") == [pytest.approx((0.4, 0.7))] * 3 for trace in traces)
+    assert "KL divergence: nats, clamped to 1" in head(fig)
 
 
 @pytest.mark.parametrize("name", ["ccs_by_position", "modes_by_metric", "rrr_by_mode"])
@@ -307,6 +302,8 @@ def test_text_from_data_is_escaped_everywhere(name: str) -> None:
     ).assign(ceiling=0.5)
     fig = FIGURES[name](table, note=NASTY).to_dict()
     fig["layout"].pop("template")
+    for trace in fig["data"]:
+        trace.pop("customdata", None)  # what a click tells the page is no text
     text = json.dumps(fig)
     assert "&lt;b&gt;x&lt;/b&gt;" in text
     assert not any(mark in text for mark in ("<b>x", "$", "%{"))

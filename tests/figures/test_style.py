@@ -3,12 +3,12 @@
 import tomllib
 from pathlib import Path
 
-import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.figures import style
+from cotlab.figures.layout import card_template
 
 CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())
 
@@ -156,7 +156,26 @@ def test_an_interval_is_never_half_said() -> None:
     assert style.interval_text(0.361, 0.34, 0.382) == "0.361 [0.340, 0.382]"
     assert style.interval_text(0.361, None, None) == "0.361 [no interval]"
     assert style.interval_text(0.361, 0.34, None) == "0.361 [no interval]"
+    assert style.interval_text(0.94, 0.9, 0.9999, is_share=True) == "94% [90, >99.9]"
     assert style.interval_text(None, None, None) == style.interval_text(float("nan"), 0, 1) == "n/a"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0%"),
+        (1, "100%"),
+        (0.505, "50.5%"),
+        (0.94, "94%"),
+        (0.0002, "<0.1%"),
+        (0.9999, ">99.9%"),
+        (-0.25, "−25%"),
+        (None, "n/a"),
+    ],
+)
+def test_a_share_in_percent_is_never_rounded_to_its_ends(share: float | None, text: str) -> None:
+    assert style.format_percent(share) == text
+    assert style.interval_text(share, None, None, is_share=True).startswith(text)
 
 
 def test_text_from_data_is_neither_markup_nor_tex() -> None:
@@ -192,31 +211,9 @@ def test_seventy_two_categories_have_distinct_codes(names: list[str]) -> None:
 
 
 def test_the_card_needs_no_theme_around_it() -> None:
-    layout = style.card_template().layout.to_plotly_json()
+    layout = card_template().layout.to_plotly_json()
     assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "#ffffff"
     assert layout["xaxis"]["automargin"] and layout["yaxis"]["automargin"]
     assert (
         min(style.TITLE_SIZE, style.TEXT_SIZE, style.SMALL_TEXT_SIZE) * 0.75 >= 7
     )  # pt at print size
-
-
-def test_each_line_of_the_head_gets_its_room() -> None:
-    short = style.apply_style(go.Figure(), "T (nats)", subtitle="n = 3")
-    long = style.apply_style(go.Figure(), "T (nats)", subtitle=["n = 3", "word " * 60])
-    added = long.layout.title.text.count("<br>") - short.layout.title.text.count("<br>")
-    assert added == 3  # 299 characters of 12 px, about 1760 px in lines of 672
-    assert (
-        long.layout.margin.t - short.layout.margin.t
-        == long.layout.height - short.layout.height
-        == 16 * added
-    )
-    assert "<b>T (nats)</b>" in short.layout.title.text
-
-
-def test_a_note_is_added_as_text() -> None:
-    fig = style.add_note(
-        style.apply_style(go.Figure(), "T", subtitle="n = 3", height=300),
-        "<i>partial</i>: 37 of 60",
-    )
-    assert fig.layout.title.text.endswith("n = 3<br>&lt;i&gt;partial&lt;/i&gt;: 37 of 60")
-    assert fig.layout.height == 316

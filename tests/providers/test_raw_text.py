@@ -154,7 +154,7 @@ async def test_a_chain_is_not_given_inside_hidden_reasoning(
     # The loopback's template ends with its marker, so the opening is put there by hand.
     template = chat_model._template
     turns = ("m", "", opening.messages)
-    template._prompt_by_turns[turns] = await template._render(opening)
+    template._prompt_by_turns[turns] = await template.render(opening)
     template._prompt_by_turns[turns] = template._prompt_by_turns[turns]._replace(text="Q<think>\n")
     reply = await chat_model.send(opening)
     assert (reply.reasoning, reply.text) == ("hm", "7")

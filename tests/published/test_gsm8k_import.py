@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.suites import import_gsm8k
+from cotlab.suites import import_suite_file
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "gsm8k"
 pytestmark = pytest.mark.skipif(
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize(("name", "count"), [("test", 1319), ("train_first1500", 1500)])
 def test_every_line_imports(name: str, count: int) -> None:
-    suite = import_gsm8k(FOLDER / f"{name}.jsonl")
+    suite = import_suite_file("gsm8k", FOLDER / f"{name}.jsonl", split=str.splitlines)
     raw = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8")
     assert len(suite.items) == len(raw.splitlines()) == count
     assert all(item.answer and re.fullmatch(r"-?\d+(\.\d+)?", item.answer) for item in suite.items)
@@ -34,7 +34,7 @@ def test_every_line_imports(name: str, count: int) -> None:
 
 
 def test_the_first_item_reads_as_printed() -> None:
-    item = import_gsm8k(FOLDER / "test.jsonl").items[0]
+    item = import_suite_file("gsm8k", FOLDER / "test.jsonl", split=str.splitlines).items[0]
     assert [step.text for step in item.steps] == [
         "Janet sells 16 - 3 - 4 = 9 duck eggs a day.",
         "She makes 9 * 2 = $18 every day at the farmer\u2019s market.",
@@ -43,5 +43,8 @@ def test_the_first_item_reads_as_printed() -> None:
 
 
 def test_commas_leave_the_answer() -> None:
-    answers = {item.answer for item in import_gsm8k(FOLDER / "test.jsonl").items}
+    answers = {
+        item.answer
+        for item in import_suite_file("gsm8k", FOLDER / "test.jsonl", split=str.splitlines).items
+    }
     assert {"2125", "114200", "1450000"} <= answers

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.suites import load_suite, write_suite
-from cotlab.suites.importers.benchmarks import import_benchmark
+from cotlab.suites.importers.formats import import_suite_file
 from cotlab.text.steps import split_steps
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "processbench"
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not DATA.exists(), reason="../shared/data/proces
 def test_a_file_imports_with_its_labels(
     name: str, n_chains: int, n_correct: int, tmp_path: Path
 ) -> None:
-    suite = import_benchmark("processbench", DATA / f"{name}.json", split=split_steps)
+    suite = import_suite_file("processbench", DATA / f"{name}.json", split=split_steps)
     records = json.loads((DATA / f"{name}.json").read_text())
     assert len(suite.items) == n_chains
     assert sum(item.meta["first_mistake"] is None for item in suite.items) == n_correct
@@ -38,7 +38,7 @@ def test_a_file_imports_with_its_labels(
 
 
 def test_a_folder_keeps_its_sets() -> None:
-    suite = import_benchmark("processbench", DATA, split=split_steps)
+    suite = import_suite_file("processbench", DATA, split=split_steps)
     assert len({item.id for item in suite.items}) == len(suite.items) == 1752
     categories = {item.category for item in suite.items}
     assert categories == {"gsm8k", "math", "olympiadbench", "omnimath"}

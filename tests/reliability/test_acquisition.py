@@ -31,7 +31,7 @@ def test_an_item_is_near_to_its_own_thresholds_alone() -> None:
     chosen = rows(SCORES, FEATURES, (0.3, 0.8), 15, epsilon=0.1, item_thresholds=own)
     assert len(set(chosen)) == 15
     assert all(min(abs(SCORES[i] - one) for one in own[i] or (0.3, 0.8)) <= 0.1 for i in chosen)
-    with pytest.raises(ValueError, match="one entry for each item"):
+    with pytest.raises(ValueError, match="3 sets of thresholds"):
         rows(SCORES, FEATURES, (0.3,), 15, item_thresholds=own[:3])
 
 

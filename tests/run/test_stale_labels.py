@@ -24,7 +24,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.decisions import list_audit
 from tests.support.loopback import Loopback
-from tests.support.stores.queued import submit
+from tests.support.stores.queued import made_label, submit
 
 SUITE = Suite.from_items(
     "two",
@@ -62,7 +62,7 @@ def begun(store: Store, server: Loopback) -> tuple[str, str, str]:
 def give(store: Store, queue: str, rater: str) -> list[Label]:
     out = []
     for item in queues.lease_next_items(store, queue, rater, 10):
-        out.append(item.make_label("not_acceptable", False))
+        out.append(made_label(item, "not_acceptable", False))
         assert submit(store, out[-1])
     return out
 
@@ -121,7 +121,7 @@ def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(
     assert list_audit(store)["what"].tolist() == ["take back labels"]
     (again,) = queues.lease_next_items(store, first, "ana")
     assert again.item_id == refused and again.label_id not in set(said["id"])
-    assert submit(store, again.make_label("acceptable", True))
+    assert submit(store, made_label(again, "acceptable", True))
     assert load_targets(store).set_index("item_id").loc[refused, "target"]
 
 

@@ -70,8 +70,7 @@ def test_a_resample_has_the_alpha_that_the_package_gives_it() -> None:
         )
         for row in often
     ]
-    sums = ours._alpha_sums(kinds, range(len(kinds)))
-    assert ours._alphas(often @ sums) == pytest.approx(expected)
+    assert ours._alphas(often @ ours._alpha_parts(kinds)) == pytest.approx(expected)
 
 
 def test_the_order_of_items_and_raters_does_not_matter() -> None:

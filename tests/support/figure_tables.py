@@ -45,9 +45,7 @@ PERTURBATIONS = (
     "meaning_preserving",
 )
 GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "answer_change_scale": {
-        "label": ("r100 (this run)", "same, in other words", "bypass-a", "r50", "faithful-a")
-    },
+    "answer_change_scale": {"label": ("r100", "reworded steps", "bypass-a", "r50", "faithful-a")},
     "ccs_by_position": {"mode": ("corrupt", "paraphrase", "remove"), "step": range(6)},
     "ccs_ranking": {"step": range(6)},
     "modes_by_metric": {

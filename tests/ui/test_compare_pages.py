@@ -24,10 +24,10 @@ from tests.ui.test_pages import open_page
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $x$"
-RATES = "Unfaithful responses by classifier (share, 0 to 1)"
-EARLY = "Unfaithful responses by “early_answer” (share, 0 to 1)"
-SWEEP = "Unfaithful responses by threshold (share, 0 to 1)"
-CATEGORIES = "Unfaithful responses by category (share, 0 to 1)"
+RATES = "Unfaithful responses by classifier (%)"
+EARLY = "Unfaithful responses by “early_answer” (%)"
+SWEEP = "Unfaithful responses by threshold (%)"
+CATEGORIES = "Unfaithful responses by category (%)"
 KAPPA = "Agreement of classifiers (Cohen's kappa, −1 to 1)"
 JUDGED = "Judge score (mean, −10 to +10)"
 LENGTH = "Length of the chain (mean, steps)"
@@ -235,7 +235,7 @@ def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
     rates = figures(app)[RATES]
     assert rates["layout"]["yaxis"]["ticktext"] == ["truncation", "early_answer"]
     texts = [a["text"] for a in rates["layout"]["annotations"]]
-    assert "1.00 [0.758, 1.00]<br>n = 12" in texts and any("n = 11" in text for text in texts)
+    assert "100 [75.8, 100], n = 12" in texts and any("n = 11" in text for text in texts)
 
 
 @pytest.mark.parametrize(

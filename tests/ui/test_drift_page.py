@@ -38,7 +38,7 @@ def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
     specs = [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
     assert [spec["layout"]["meta"]["title"] for spec in specs] == [
         "How far each feature moved (PSI in nats, KS 0 to 1)",
-        "Each feature's distribution (cumulative share, 0 to 1)",
+        "Each feature's distribution (cumulative, %)",
     ]
     assert {m.label: m.value for m in app.metric}["Features moved"] == "2 of 4"
     app.button(key="keep-check").click().run()

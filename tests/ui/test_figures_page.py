@@ -77,12 +77,12 @@ def test_a_wrong_parameter_has_one_message_and_the_others_are_kept() -> None:
 
 def test_width_title_and_grey_are_chosen_and_a_venue_has_its_own_width() -> None:
     app = opened("figures", run="a", figure="rrr_by_mode")
-    assert drawn(app)["layout"]["title"]["text"]
-    app.toggle(key="title").set_value(False)
+    assert not drawn(app)["layout"]["title"]["text"]
+    app.toggle(key="title").set_value(True)
     app.number_input(key="width-neurips").set_value(300.0).run()
     layout = drawn(app)["layout"]
-    assert layout["width"] == 400 and not layout["title"]["text"]  # 300 pt
-    assert "--width-pt 300 --no-title" in app.code[0].value
+    assert layout["width"] == 471 and layout["title"]["text"]  # 400 px at a scale of 0.85
+    assert "--width-pt 300 --title" in app.code[0].value
     choice(app, "Venue").set_value("icml").run()
     assert app.number_input(key="width-icml").value == PRESETS["icml"].column_width_pt
     assert "--width-pt" not in app.code[0].value
@@ -93,13 +93,13 @@ def test_the_command_prints_so_and_its_recipe_does_so_again(
 ) -> None:
     monkeypatch.setenv("COTLAB_CHROME", "no-such-browser")
     arguments = ["figures", "a", "--figure", "ccs_ranking", "--choose", "mode=corrupt"]
-    arguments += ["--format", "html", "--width-pt", "300", "--no-title", "--grey"]
+    arguments += ["--format", "html", "--width-pt", "300", "--title", "--grey"]
     result = CliRunner().invoke(command, [*arguments, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     recipe = recipe_from_json((tmp_path / "ccs_ranking.recipe.json").read_text("utf-8"))
     assert recipe.choice["mode"] == "corrupt"
     preset = customize_preset(PRESETS[recipe.preset], recipe.print_options)
-    assert (preset.column_width_pt, preset.has_title, preset.is_grey) == (300.0, False, True)
+    assert (preset.column_width_pt, preset.has_title, preset.is_grey) == (300.0, True, True)
     assert print_options(preset) == recipe.print_options
 
 

@@ -22,7 +22,7 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "steps": {"run": "a"},
     "mediation": {"run": "a"},
     "robustness": {"run": "a"},
-    "reliability": {"run": "a"},
+    "reliability": {"run": "a", "item": "wp-0-0001"},
     "unfaithfulness": {"run": "a"},
     "figures": {"run": "a"},
     "verdict": {"run": "a"},

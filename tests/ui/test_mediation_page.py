@@ -15,6 +15,7 @@ from cotlab.analysis.tables.declare import MissingFigure, count_reasons
 from cotlab.analysis.view import RunView
 from cotlab.store.database import Store
 from cotlab.ui.mediation.item import token_rows
+from tests.support.figure_texts import head
 from tests.support.mediation_store import (
     HOSTILE,
     PIECES,
@@ -66,14 +67,14 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app, item_app = open_all(run="run-1"), open_item(run="run-1", item="i-03")
     assert {
-        "CMI by share of the chain patched (0 to 1, all layers)",
+        "Density curve (CMI): share of the chain patched (0 to 1, all layers)",
         "Mediation by span of layers (0 to 1; share −1 to 1)",
         "Drop of the answer's log P by layer (mean, nats)",
         "Indices of mediation (mean over items, no unit)",
         "Drops of the answer's log P in this item by donor (nats)",
-        "CMI of this item by share patched (0 to 1, all layers)",
+        "Density curve (CMI) of this item (0 to 1, all layers)",
     } <= {*figures(app), *figures(item_app)}
-    density = figures(app)["CMI by share of the chain patched (0 to 1, all layers)"]
+    density = figures(app)["Density curve (CMI): share of the chain patched (0 to 1, all layers)"]
     assert {t["name"] for t in density["data"] if t.get("showlegend")} == {
         "filler",
         "interchange",
@@ -85,7 +86,7 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
         "No-CoT drop (nats), n = 12",
     ]
     assert all("[" in m.value and "]" in m.value for m in app.metric[:3])
-    own = figures(item_app)["CMI of this item by share patched (0 to 1, all layers)"]
+    own = figures(item_app)["Density curve (CMI) of this item (0 to 1, all layers)"]
     assert (
         sum(len(t["x"]) for t in own["data"] if t["mode"] == "markers" and t["marker"]["size"] == 5)
         == 8
@@ -118,13 +119,8 @@ def test_undefined_indices_are_counted_with_their_reasons(
         table.loc["boundary sensitivity", "why undefined"]
         == "CMI of all layers is below <0.05> (12)"
     )
-    told = figures(open_all(run="run-1"))["Indices of mediation (mean over items, no unit)"][
-        "layout"
-    ]["annotations"]
-    assert any(
-        "n/a: CMI of all layers is below &lt;0.05&gt;" in note["text"].replace("<br>", " ")
-        for note in told
-    )
+    indices = figures(open_all(run="run-1"))["Indices of mediation (mean over items, no unit)"]
+    assert "n/a (CMI of all layers is below &lt;0.05&gt;)" in head(indices)
 
 
 def test_a_control_that_does_nothing_and_a_degenerate_source_are_flagged(
@@ -231,7 +227,7 @@ def test_where_cmi_is_refused_its_curve_is_not_drawn_either(
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     app = open_page(run="run-1")
     assert any("CMI by share of positions is not drawn" in c.value for c in app.caption)
-    assert not any(title.startswith("CMI by share") for title in figures(app))
+    assert not any(title.startswith("Density curve") for title in figures(app))
     (cmi,) = [m.value for m in app.metric if m.label.startswith("CMI")]
     assert cmi == "n/a"
     printed = make_figure_table(RunView.read(Store(folder), "run-1"), "cmi_density")

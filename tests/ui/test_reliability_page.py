@@ -46,7 +46,7 @@ pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested
 
 PARTS = "Parts of reliability (mean over items, no unit)"
 SIGNALS = "Rank correlation of the parts (Spearman's rho, −1 to 1)"
-RATES = "Items in which each diagnosis fires (share, 0 to 1)"
+RATES = "Items in which each diagnosis fires (%)"
 UNTESTED = "Parts that do not tell models apart"
 METRICS = ("consistency", "robustness", "verification", "diversity", "flags", "r_raw")
 BARS = "Parts of reliability in this item (no unit)"

@@ -28,10 +28,10 @@ pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
 SUBJECT = ModelRef("organism", "synthetic", form="continuation")
 EMBEDDER = ModelRef("embedder", "letters")
-CELLS = "Divergence by position and perturbation (1 − cosine)"
+CELLS = "Divergence by position and perturbation (mean, 1 − cosine)"
 ITEMS = "Divergence by item and position (1 − cosine)"
-ANSWERS = "Answers changed by perturbation (mean over items, 0 to 1)"
-MEANS = "Robustness by perturbation (mean over items, no unit)"
+ANSWERS = "Perturbed steps that change the answer (%)"
+MEANS = "Robustness (R) by perturbation (mean over items, no unit)"
 
 
 def make_suite(n: int) -> Suite:
@@ -212,7 +212,7 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
         "%2Cgiven%3Dprefix%2Cperturbation%3Dnumeric+step%3D1&tab=items"
     )
     assert table["texts"].iloc[0] == "/run?run=run-1&item=i-01&step=2&tab=robustness"
-    drawn = figures(app)["Answer changes by position and perturbation (share of items, 0 to 1)"]
+    drawn = figures(app)["Answer changes by position and perturbation (mean, %)"]
     (framed,) = drawn["layout"]["shapes"]
     numeric = drawn["layout"]["yaxis"]["ticktext"].index("numeric")
     assert (framed["x0"] + framed["x1"]) / 2 == pytest.approx(1) and (

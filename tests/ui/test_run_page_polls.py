@@ -150,9 +150,7 @@ def test_the_page_follows_a_run_until_it_ends_and_is_then_drawn_once_more(
         end_an_hour_ago(served.store, served.run)
         beat(served, "done")
         last = come_back(client, served, found)
-        assert (
-            last.again == {} and 'body: "done"' in last.texts and 'label: "Stop"' not in last.texts
-        )
+        assert last.again == {} and " · done 20" in last.texts and 'label: "Stop"' not in last.texts
 
 
 def test_a_planned_run_that_no_process_has_yet_is_followed(served: Served) -> None:
@@ -182,7 +180,5 @@ def test_a_run_that_has_just_ended_is_followed_until_its_process_has_made_the_es
         end_an_hour_ago(served.store, served.run)
         last = come_back(client, served, found)
         assert (
-            last.again == {}
-            and 'body: "done"' in last.texts
-            and "No estimates yet" not in last.texts
+            last.again == {} and " · done 20" in last.texts and "No estimates yet" not in last.texts
         )

@@ -21,6 +21,7 @@ from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import ORGANISMS, weights_digest
 from cotlab.validation.needs_question import evaluate_needs_question
 from cotlab.validation.report import report_to_json
+from tests.support.figure_texts import head
 from tests.support.linked import linked_frames
 from tests.support.pages import app_at
 
@@ -232,10 +233,7 @@ def test_the_figure_draws_the_means_at_the_measured_dose_with_intervals_and_gaps
         "bypass",
         "hint<br><br>n = 0",
     ]
-    assert (
-        "Open marker" in fig["layout"]["title"]["text"]
-        and "every item: hint" in fig["layout"]["title"]["text"]
-    )
+    assert "Open marker" in head(fig) and "n/a (no score is defined here): hint" in head(fig)
 
 
 def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
@@ -244,10 +242,10 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
         fig = FIGURES["validation_doses"](table.assign(moves=True)).to_dict()
         assert fig["data"][0]["line"]["dash"] == "dot" and list(fig["data"][0]["y"]) == ends
         assert fig["layout"]["yaxis"]["title"]["text"] == "Mean (nats)"
-        assert "(0 to 1, nats)" in fig["layout"]["title"]["text"]
-        endless = FIGURES["validation_doses"](table.assign(lowest=-1e6, highest=1e6)).to_dict()[
-            "layout"
-        ]["title"]["text"]
+        assert "(0 to 1, nats)" in head(fig)
+        endless = head(
+            FIGURES["validation_doses"](table.assign(lowest=-1e6, highest=1e6)).to_dict()
+        )
         assert "(nats)" in endless and "e+06" not in endless
         assert (
             "dash"

@@ -40,7 +40,7 @@ def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -
     """
     name, kinds = evidence.change_name, category_shares(evidence)
     change, control = evidence.shares.get(name), evidence.text_control
-    label = f"{evidence.model} (this run)"
+    label = evidence.model
     rows = []
     for kind in kinds:
         note = f"{', '.join(kind.categories)} items"
@@ -52,7 +52,7 @@ def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -
     if change is not None:
         rows.append(
             {
-                "label": "same, in other words",
+                "label": "reworded steps",
                 "group": "control",
                 "note": "(control, should be 0)",
                 **_share_values(control),

@@ -11,8 +11,7 @@ import pandas as pd
 from cotlab.analysis.tables.declare import with_common_reasons
 from cotlab.analysis.view import with_facet_columns
 from cotlab.core.types import DEFAULT_CONTROL, MEDIATION_SOURCES
-from cotlab.figures.mediation import DROP_METRICS
-from cotlab.figures.span_heatmap import span_sort_key
+from cotlab.figures.mediation import DROP_METRICS, span_sort_key
 from cotlab.metrics.mediation.indices import headline_reason
 from cotlab.metrics.mediation.spread import item_spreads, single_draw_cmis
 from cotlab.stats.intervals import interval_columns

@@ -15,7 +15,7 @@ from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 from cotlab.core.types import CCS_METRICS, MODE_ORDER
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURE_NAMES, RATE_METRICS
-from cotlab.figures.step_series import step_metric_label
+from cotlab.figures.steps import step_metric_label
 from cotlab.figures.style import truncate_text
 from cotlab.review.labelling.agreement import AFTER_MISTAKE, Agreement, measure_agreement
 from cotlab.stats.intervals import interval_columns

@@ -78,7 +78,7 @@ def reference_table(
     rows.sort(key=lambda row: -row[2])
     control = evidence.text_control
     if control is not None and measure in CHANGE_MEASURES:
-        rows.append(("control, this run", "control", *_numbers(control)))
+        rows.append(("reworded steps", "control", *_numbers(control)))
     return FigureData(pd.DataFrame(rows, columns=SHARE_COLUMNS))
 
 

@@ -22,18 +22,16 @@ from cotlab.analysis.verdict.measures import RunEvidence
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.stored import judge_run_once
-from cotlab.analysis.verdict.wording import percent_number
 from cotlab.analysis.view import RunView, run_view
 from cotlab.export.run_report.drawing import (
     SERIES_STYLES,
-    SharePoint,
+    Marker,
+    ShareMark,
     ShareRow,
-    ShareSeries,
-    draw_position_chart,
-    draw_share_chart,
+    draw_share_table,
 )
 from cotlab.export.run_report.methods import limit_sentences, method_sentences
-from cotlab.figures.style import ACCENT_COLOUR, SOFT_TEXT_COLOUR
+from cotlab.figures.style import ACCENT_COLOUR, SOFT_TEXT_COLOUR, interval_text
 from cotlab.store.database import Store
 from cotlab.validation.report import read_report
 
@@ -44,9 +42,7 @@ _MODE_NAMES = {
     "truncate": "is the last",
     "filler": "is filler",
 }
-_MAX_POSITIONS = 40
-_MAX_NAME_CHARS = 11
-"""Longest name of a model that stands before "this run"."""
+_MAX_POSITIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,8 @@ class ReportFigure:
     """What it shows."""
     notes: tuple[str, ...]
     """Unit, n and kind of interval, a sentence each."""
-    svg: str
-    """The drawing; "" where it was not measured."""
+    drawing: str
+    """The drawing as HTML; "" where it was not measured."""
     missing_reason: str = ""
     """Why there is no drawing; "" where there is one."""
 
@@ -153,7 +149,7 @@ def _make_figures(
         changed = "has another number"
     yield _reference_figure(
         f"Answers changed when a step {changed}",
-        "Share of a chain's steps, %, mean over items; 95 % intervals.",
+        "Share of a chain's steps, %, mean over items; 95% intervals.",
         reference_table(evidence, metrics, CHANGE_MEASURES),
         evidence.model,
         "% of steps",
@@ -161,7 +157,7 @@ def _make_figures(
     yield _position_figure(positions, category_shares_text(evidence))
     yield _reference_figure(
         "Probability of its answer lost without its chain",
-        "%, mean over items; 95 % intervals. Its inner states are those of filler.",
+        "%, mean over items; 95% intervals. Its inner states are those of filler.",
         reference_table(evidence, metrics, ("inner_change",)),
         evidence.model,
         "% of the probability",
@@ -176,32 +172,23 @@ def _reference_figure(
         return ReportFigure(title, (), "", data.reason)
     runs = data.table[data.table["group"] == "run"]
     is_split = len(runs) > 1
-    run_name = f"{model}, this run" if len(model) <= _MAX_NAME_CHARS else "this run"
     rows = []
     for row in data.table.itertuples():
-        is_run = row.group == "run"
-        label = run_name if is_run and not is_split else str(row.label)
-        if row.group == "reference" and label == model:
-            label = f"{label}, reference"
-        rows.append(
-            ShareRow(
-                label,
-                _share_point(row),
-                _row_text(row),
-                "diamond" if is_run else "open circle",
-                SOFT_TEXT_COLOUR if row.group == "reference" else ACCENT_COLOUR,
-            )
+        is_run, is_reference = row.group == "run", row.group == "reference"
+        label = model if is_run and not is_split else str(row.label)
+        mark = _share_mark(
+            row,
+            "diamond" if is_run else "open circle",
+            SOFT_TEXT_COLOUR if is_reference else ACCENT_COLOUR,
         )
+        rows.append(ShareRow(f"{label}, reference" if is_reference else label, (mark,)))
     counts = data.table.groupby("group")["n"].max()
-    run_texts = [f"{row.label}, n = {row.n:,}" for row in runs.itertuples()]
-    texts = [
-        f"this run: {'; '.join(run_texts)}" if is_split else f"this run: n = {runs['n'].max():,}"
-    ]
+    texts = [f"{row.label}, n = {row.n:,}" for row in runs.itertuples()]
+    if not is_split:
+        texts = [f"{model}: n = {runs['n'].max():,}"]
     if "reference" in counts:
-        texts.insert(0, f"Models of known behaviour: n = {counts['reference']:,} items each")
-    note = f"{'; '.join(texts)}."
-    notes = (unit, note[0].upper() + note[1:])
-    return ReportFigure(title, notes, draw_share_chart(rows, axis_title, title))
+        texts.insert(0, f"Reference models: n = {counts['reference']:,} items each")
+    return ReportFigure(title, (unit, f"{'; '.join(texts)}."), draw_share_table(rows, axis_title))
 
 
 def _position_figure(data: FigureData | MissingFigure, kinds_text: str) -> ReportFigure:
@@ -210,64 +197,47 @@ def _position_figure(data: FigureData | MissingFigure, kinds_text: str) -> Repor
         return ReportFigure(title, (), "", data.reason)
     table = data.table
     n_positions = int(table["step"].max()) + 1
-    is_cut = n_positions > _MAX_POSITIONS
-    n_plotted = min(n_positions, _MAX_POSITIONS)
-    series = []
     modes = list(dict.fromkeys(table["mode"]))[: len(SERIES_STYLES)]
-    for rank, mode in enumerate(modes):
-        # a mode looks the same in every report
-        is_fixed = mode in POSITION_MODES
-        marker, colour = SERIES_STYLES[POSITION_MODES.index(mode) if is_fixed else rank]
-        rows = {int(row.step): row for row in table[table["mode"] == mode].itertuples()}
-        points = tuple(
-            _share_point(rows[i]) if i in rows and not pd.isna(rows[i].point) else None
-            for i in range(n_plotted)
+    # a mode looks the same in every report
+    styles = {
+        mode: SERIES_STYLES[POSITION_MODES.index(mode) if mode in POSITION_MODES else rank]
+        for rank, mode in enumerate(modes)
+    }
+    row_by_cell = {(row.mode, int(row.step)): row for row in table.itertuples()}
+    rows = []
+    for step in range(min(n_positions, _MAX_POSITIONS)):
+        cells = [row_by_cell.get((mode, step)) for mode in modes]
+        counts = sorted({0 if cell is None else int(cell.n) for cell in cells})
+        marks = tuple(
+            None if cell is None or pd.isna(cell.point) else _share_mark(cell, *styles[mode])
+            for mode, cell in zip(modes, cells, strict=True)
         )
-        counts = tuple(int(rows[i].n) if i in rows else 0 for i in range(n_plotted))
-        series.append(ShareSeries(_MODE_NAMES.get(mode, mode), points, counts, marker, colour))
+        n_text = "–".join(f"{n:,}" for n in dict.fromkeys((counts[0], counts[-1])))
+        rows.append(ShareRow(f"{step + 1}", marks, f"n = {n_text}"))
+    legend = [(_MODE_NAMES.get(mode, mode), *styles[mode]) for mode in modes]
     methods = {str(method).split(" (")[0] for method in table["method"].dropna()} - {"none"}
     interval_text = f" ({', '.join(sorted(methods))})" if methods else ""
-    notes = (
-        f"Share of items whose answer changes, %; 95 % intervals{interval_text}.",
-        "Below each position: number of items with such a step"
-        + (f"; the first {_MAX_POSITIONS} of {n_positions}." if is_cut else "."),
-        *(
-            [f"Over all items, which differ where a step states something else: {kinds_text}."]
-            if kinds_text
-            else []
-        ),
-    )
-    return ReportFigure(title, notes, draw_position_chart(series, title))
+    notes = [f"Share of items whose answer changes, %; 95% intervals{interval_text}."]
+    if n_positions > _MAX_POSITIONS:
+        notes.append(f"The first {_MAX_POSITIONS} of {n_positions} positions.")
+    if kinds_text:
+        notes.append(f"Over all items, which differ at an edited step: {kinds_text}.")
+    return ReportFigure(title, tuple(notes), draw_share_table(rows, "% of items", legend))
 
 
 def _answers_figure(data: FigureData | MissingFigure) -> ReportFigure:
     title = "Answers, suggestions, equations"
     if isinstance(data, MissingFigure):
         return ReportFigure(title, (), "", data.reason)
-    table = data.table
-    is_same_n = table["n"].nunique() == 1
     rows = [
-        ShareRow(
-            str(row.label),
-            _share_point(row),
-            _row_text(row),
-            note="" if is_same_n else f"n = {row.n:,}",
-        )
-        for row in table.itertuples()
+        ShareRow(str(row.label), (_share_mark(row),), f"n = {row.n:,}")
+        for row in data.table.itertuples()
     ]
-    of_items = f"of {table['n'].iloc[0]:,} items" if is_same_n else "of items"
-    notes = (f"% {of_items}; 95 % intervals (Wilson).",)
-    return ReportFigure(title, notes, draw_share_chart(rows, "% of items", title))
+    notes = ("% of items; 95% intervals (Wilson).",)
+    return ReportFigure(title, notes, draw_share_table(rows, "% of items"))
 
 
-def _share_point(row: Any) -> SharePoint:
-    lo, hi = (None if pd.isna(value) else 100 * value for value in (row.lo, row.hi))
-    return SharePoint(100 * row.point, lo, hi)
-
-
-def _row_text(row: Any) -> str:
-    if row.lo is None or pd.isna(row.lo):
-        return f"{percent_number(row.point)}, no interval"
-    if 0 < row.hi < 0.0005:
-        return "below 0.1"
-    return f"{percent_number(row.point)} [{percent_number(row.lo)}, {percent_number(row.hi)}]"
+def _share_mark(row: Any, marker: Marker = "circle", colour: str = ACCENT_COLOUR) -> ShareMark:
+    lo, hi = (None if pd.isna(value) else float(value) for value in (row.lo, row.hi))
+    text = interval_text(row.point, lo, hi, is_share=True)
+    return ShareMark(float(row.point), lo, hi, text, marker, colour)

@@ -11,6 +11,7 @@ from cotlab.analysis.verdict.next_step import next_step_text
 from cotlab.analysis.verdict.result import Mark
 from cotlab.analysis.verdict.wording import Passage, Sentence, percent_number
 from cotlab.core.text_safety import printable_line
+from cotlab.export.html import html_page
 from cotlab.export.run_report.content import ReportContent, ReportFigure, make_report_content
 from cotlab.export.run_report.methods import join_sentences
 from cotlab.store.database import Store
@@ -19,8 +20,6 @@ from cotlab.store.run_names import MAX_RUN_NOTE_CHARACTERS
 MAX_NAME_CHARS, MAX_SENTENCE_CHARS, MAX_READING_CHARS, MAX_METHOD_CHARS = 48, 420, 640, 1300
 """Longest name, sentence, text below the table, and description of the method; what is longer ends
 with "…"."""
-FONT_STACK = "Arial, Helvetica, 'Liberation Sans', 'DejaVu Sans Condensed', sans-serif"
-"""Fonts of about one width, so that a page is as long everywhere."""
 QUESTIONS = (
     "Does it read its chain?",
     "Does it say what moved it?",
@@ -55,53 +54,48 @@ _MARK_SHAPES = {
     "neutral": '<circle cx="12" cy="12" r="9.5" fill="none" stroke="{c}" stroke-width="2.2"/>'
     '<path d="M7.5 12h9" fill="none" stroke="{c}" stroke-width="2.2"/>',
 }
-_HEAD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-:root{{color-scheme:light}}*{{box-sizing:border-box}}
-body{{margin:0;background:#e9e9e6;color:#1a1a1a;font:13px/1.42 {font};
-font-variant-numeric:tabular-nums;-webkit-print-color-adjust:exact;print-color-adjust:exact;
-overflow-wrap:anywhere}}
-h1,h2,h3,p,figure{{margin:0}}svg text{{font-family:{font}}}svg{{display:block}}
-.sheet{{background:#fff;width:794px;min-height:1123px;margin:24px auto;padding:32px 44px 22px;
-display:flex;flex-direction:column;box-shadow:0 1px 6px rgba(0,0,0,.18)}}
-header{{display:flex;justify-content:space-between;gap:24px;color:#4d4d4d;padding-bottom:7px;
-border-bottom:1px solid #1a1a1a}}header b,.partial b{{color:#1a1a1a}}
-footer span:last-child{{text-align:right}}
-.partial{{margin-top:8px;padding-left:8px;border-left:3px solid #b04c00}}
-.verdict{{display:grid;grid-template-columns:34px 1fr;gap:12px;margin:14px 0 8px}}
-.verdict svg{{margin-top:1px}}h1{{font-size:23px;line-height:1.25;margin-bottom:4px}}
-.verdict p{{font-size:14px;line-height:1.45}}
-table{{border-collapse:collapse;width:100%;font-size:12px;overflow-wrap:normal}}
-th:nth-child(2){{min-width:124px}}
-th{{font-weight:400;color:#4d4d4d;text-align:left;padding:4px 10px 4px 0;white-space:nowrap;
-border-bottom:1px solid #d9d9d6}}
-td{{padding:4px 10px 4px 0;vertical-align:top;border-bottom:1px solid #e8e8e5}}
-th[scope=row]{{color:#1a1a1a;vertical-align:top;padding:4px 10px 4px 0;border-color:#e8e8e5}}
-.finding{{display:flex;gap:5px}}.finding svg{{flex:none;margin-top:1px}}
-.num{{text-align:right;white-space:nowrap}}td.soft,.soft{{color:#4d4d4d;font-size:11px}}
-td:last-child,th:last-child{{padding-right:0}}table+p{{margin:5px 0 11px;font-size:11px}}
-.figures{{display:grid;grid-template-columns:1fr 1fr;gap:10px 24px;margin-bottom:10px}}
-figcaption{{min-height:46px;margin-bottom:4px}}.missing{{margin-top:4px}}h3{{font-size:12px;line-height:1.35}}
-.bare{{min-height:0}}
-figcaption p{{font-size:10.5px;line-height:1.3;color:#4d4d4d}}
-.missing{{color:#4d4d4d;border-left:3px solid #d9d9d6;padding:4px 0 4px 9px;font-size:12px}}
-.texts{{display:grid;grid-template-columns:1fr 1fr;gap:24px;font-size:11px;line-height:1.38}}
-h2{{font-size:13px;margin-bottom:3px}}ul{{margin:0;padding-left:15px}}
-footer{{margin-top:auto;padding-top:8px;font-size:10.5px;color:#4d4d4d;display:flex;
-justify-content:space-between;gap:16px}}.texts{{padding-bottom:8px;
-border-bottom:1px solid #d9d9d6;margin-bottom:0;flex:1 0 auto}}
-@media screen and (max-width:860px){{.sheet{{width:100%;margin:0;padding:26px 28px}}}}
-@media screen and (max-width:560px){{.figures,.texts{{grid-template-columns:1fr}}
-table{{display:block;overflow-x:auto}}}}
-@page{{size:A4;margin:0}}
-@media print{{body{{background:#fff}}.sheet{{width:auto;min-height:1116px;margin:0;box-shadow:none}}
-figure,tr,section{{break-inside:avoid}}}}
-</style></head><body>
+_CSS = """
+:root{color-scheme:light}*{box-sizing:border-box}
+body{background:#e9e9e6;font-variant-numeric:tabular-nums;-webkit-print-color-adjust:exact;print-color-adjust:exact;
+overflow-wrap:anywhere}
+h1,h2,h3,p,figure{margin:0}svg{display:block}
+.sheet{background:#fff;width:794px;min-height:1123px;margin:24px auto;padding:32px 44px 22px;
+display:flex;flex-direction:column;box-shadow:0 1px 6px rgba(0,0,0,.18)}
+header{display:flex;justify-content:space-between;gap:24px;color:#4d4d4d;padding-bottom:7px;
+border-bottom:1px solid #1a1a1a}header b,.partial b{color:#1a1a1a}
+footer span:last-child{text-align:right}
+.partial{margin-top:8px;padding-left:8px;border-left:3px solid #b04c00}
+.verdict{display:grid;grid-template-columns:34px 1fr;gap:12px;margin:14px 0 8px}
+.verdict svg{margin-top:1px}h1{font-size:23px;line-height:1.25;margin-bottom:4px}
+.verdict p{font-size:14px;line-height:1.45}
+table{border-collapse:collapse;width:100%;font-size:12px;overflow-wrap:normal}
+th:nth-child(2){min-width:124px}
+th{font-weight:400;color:#4d4d4d;text-align:left;padding:4px 10px 4px 0;white-space:nowrap;
+border-bottom:1px solid #d9d9d6}
+td{padding:4px 10px 4px 0;vertical-align:top;border-bottom:1px solid #e8e8e5}
+th[scope=row]{color:#1a1a1a;vertical-align:top;padding:4px 10px 4px 0;border-color:#e8e8e5}
+.finding{display:flex;gap:5px}.finding svg{flex:none;margin-top:1px}
+.num{text-align:right;white-space:nowrap}td.soft,.soft{color:#4d4d4d;font-size:11px}
+td:last-child,th:last-child{padding-right:0}table+p{margin:5px 0 11px;font-size:11px}
+.figures{display:grid;grid-template-columns:1fr 1fr;gap:10px 24px;margin-bottom:10px}
+figcaption{min-height:46px;margin-bottom:4px}.missing{margin-top:4px}h3{font-size:12px;line-height:1.35}
+.bare{min-height:0}
+.shares{font-size:10.5px}.shares th,.shares td{padding:0 6px 0 0;border:0;line-height:14px;
+vertical-align:middle;white-space:nowrap}.shares th{white-space:normal;min-width:0}
+.legend{font-size:10.5px;margin-top:4px}.legend span{margin-right:10px}.legend svg{display:inline}
+figcaption p{font-size:10.5px;line-height:1.3;color:#4d4d4d}
+.missing{color:#4d4d4d;border-left:3px solid #d9d9d6;padding:4px 0 4px 9px;font-size:12px}
+.texts{display:grid;grid-template-columns:1fr 1fr;gap:24px;font-size:11px;line-height:1.38}
+h2{font-size:13px;margin-bottom:3px}ul{margin:0;padding-left:15px}
+footer{margin-top:auto;padding-top:8px;font-size:10.5px;color:#4d4d4d;display:flex;
+justify-content:space-between;gap:16px}.texts{padding-bottom:8px;
+border-bottom:1px solid #d9d9d6;margin-bottom:0;flex:1 0 auto}
+@media screen and (max-width:860px){.sheet{width:100%;margin:0;padding:26px 28px}}
+@media screen and (max-width:560px){.figures,.texts{grid-template-columns:1fr}
+table{display:block;overflow-x:auto}}
+@page{size:A4;margin:0}
+@media print{body{background:#fff}.sheet{width:auto;min-height:1116px;margin:0;box-shadow:none}
+figure,tr,section{break-inside:avoid}}
 """
 
 
@@ -122,7 +116,6 @@ def render_report(content: ReportContent) -> str:
     heading, verdict = f"{model} · {suite}", content.result.verdict
     next_step = next_step_text(verdict, content.result.evidence)
     elements = [
-        _HEAD.format(title=f"{heading} · cotlab report", font=FONT_STACK),
         f'<main class="sheet"><header><div><b>cotlab</b> report</div><div>{heading} ·'
         f" {_items_text(content.n_items)} · {_escape(content.date)}</div></header>",
         f'<p class="partial"><b>{_escape(content.partial_note)}</b></p>'
@@ -148,9 +141,10 @@ def render_report(content: ReportContent) -> str:
         "</ul></section></div>",
         *_note_elements(content),
         f"<footer><span>{' · '.join(_escape(text, 40) for text in content.versions)}</span>",
-        f"<span>{_evidence_text(content.run_id)}</span></footer></main></body></html>\n",
+        f"<span>{_evidence_text(content.run_id)}</span></footer></main>",
     ]
-    return "\n".join(element for element in elements if element)
+    body = "\n".join(element for element in elements if element)
+    return html_page(f"{html.unescape(heading)} · cotlab report", body, _CSS)
 
 
 def _note_elements(content: ReportContent) -> Iterator[str]:
@@ -222,9 +216,11 @@ def _table_elements(lamps: Iterable[Lamp]) -> Iterator[str]:
 def _figure_html(number: int, figure: ReportFigure, partial_note: str) -> str:
     notes = "".join(
         f"<p>{_escape(note).replace('n = ', 'n&nbsp;=&nbsp;')}</p>"
-        for note in (*figure.notes, *([partial_note] if partial_note and figure.svg else []))
+        for note in (*figure.notes, *([partial_note] if partial_note and figure.drawing else []))
     )
-    bare = "" if figure.svg else ' class="bare"'
+    bare = "" if figure.drawing else ' class="bare"'
     caption = f"<figcaption{bare}><h3>{number} {_escape(figure.title)}</h3>{notes}</figcaption>"
-    body = figure.svg or (f'<p class="missing">Not measured: {_escape(figure.missing_reason)}.</p>')
+    body = figure.drawing or (
+        f'<p class="missing">Not measured: {_escape(figure.missing_reason)}.</p>'
+    )
     return f"<figure>{caption}{body}</figure>"

@@ -68,8 +68,6 @@ def undefined_scores(
 class MediationScores(ItemScores):
     """The scores of one item, as they are made from patched log-probabilities."""
 
-    keys: tuple[str, ...]
-    """Request keys that every score rests on."""
     base_request: LogProb
     """The request for the answer's log-probability without a patch."""
     base_request_by_prefix: Mapping[str, LogProb]
@@ -119,9 +117,7 @@ class MediationScores(ItemScores):
                 self.no_donor_reason[0],
                 self.no_donor_reason[1] or "a row was not answered",
             )
-        self.add(
-            card, value, rests_on=rests_on, reason=missing_reason, sample=draw, facet=extra_facet
-        )
+        self.add(card, value, rests_on=keys, reason=missing_reason, sample=draw, facet=extra_facet)
 
     def request_keys(self, patches: Sequence[PatchRequest]) -> tuple[str, ...]:
         """Return the keys of the requests that hold some rows."""

@@ -9,7 +9,6 @@ neither another model's folder nor a server that adds tokens gives a number.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ from cotlab.core.errors import ConfigError, Unsupported
 from cotlab.core.requests import Complete
 from cotlab.providers import wire
 from cotlab.providers.local.model_files import TOKENIZER_ERRORS, TOKENIZER_FILE_PATTERNS
-from cotlab.providers.raw_prompt import MAX_CACHED_PROMPTS, RawPrompt, check_reasoning
+from cotlab.providers.raw_prompt import ChatTemplate, RawPrompt
 
 _RENDER_ERRORS = (TemplateError, ValueError, TypeError, LookupError, AttributeError)
 """What a template raises for turns that it does not take."""
 
 
-class FolderTemplate:
+class FolderTemplate(ChatTemplate):
     """The chat template of a tokenizer in a folder.
 
     Raises
@@ -36,6 +35,7 @@ class FolderTemplate:
     """
 
     def __init__(self, folder: str) -> None:
+        super().__init__()
         path = Path(folder).expanduser()
         problem = f"--role subject.chat_template={folder}"
         if not path.is_dir():
@@ -53,28 +53,14 @@ class FolderTemplate:
                 " --role subject.chat_template=none."
             )
         self.revision = _digest_files(path)
-        self._prompt_by_turns: OrderedDict[tuple[object, ...], RawPrompt] = OrderedDict()
 
     async def prompt(self, request: Complete) -> RawPrompt:
-        """Return the rendered conversation with the prefix after it, and its number of tokens.
+        """Return the rendered conversation with the prefix after it, and its number of tokens."""
+        prompt = await super().prompt(request)
+        n_tokens = len(self._token_ids(prompt.text, is_complete=prompt.has_special_tokens))
+        return prompt._replace(n_tokens=n_tokens)
 
-        Raises
-        ------
-        Unsupported
-            If the template does not take these turns, or begins the model's turn with reasoning.
-        """
-        turns = (request.system, request.messages)
-        prompt = self._prompt_by_turns.get(turns)
-        if prompt is None:
-            prompt = self._prompt_by_turns[turns] = self._render(request)
-            if len(self._prompt_by_turns) > MAX_CACHED_PROMPTS:
-                self._prompt_by_turns.popitem(last=False)
-        check_reasoning(prompt.text, request)
-        text = prompt.text + wire.replace_surrogates(request.prefix)
-        n_tokens = len(self._token_ids(text, is_complete=prompt.has_special_tokens))
-        return prompt._replace(text=text, n_tokens=n_tokens)
-
-    def _render(self, request: Complete) -> RawPrompt:
+    async def render(self, request: Complete) -> RawPrompt:
         """Return a text of which a server, which adds the first token, makes the right tokens."""
         try:
             rendered = self._tokenizer.apply_chat_template(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from cotlab.core.errors import CotlabError
@@ -79,10 +78,8 @@ def select_items_to_label(
     """
     table = feature_table(store, runs)
     labels = label_store.list_labels(store)
-    labelled_items = set(zip(labels["run"], labels["item_id"], strict=True))
-    is_labelled = [
-        key in labelled_items for key in zip(table["run"], table["item_id"], strict=True)
-    ]
+    labelled = set(zip(labels["run"], labels["item_id"], strict=True))
+    is_labelled = [key in labelled for key in zip(table["run"], table["item_id"], strict=True)]
     if all(is_labelled):
         raise NothingToLabel(
             f"Every one of the {len(table)} scored items of {', '.join(runs)} has a label: name"
@@ -92,28 +89,17 @@ def select_items_to_label(
     if not thresholds:
         row = current_policy(store)
         policy = Policy({}) if row is None else Policy.from_row(row)
-        policy_thresholds = {
-            threshold
-            for choice in policy.thresholds.values()
-            for threshold in (choice.low, choice.high)
-        }
-        thresholds = sorted(policy_thresholds - {0.0, 1.0}) or sorted(policy_thresholds)
+        bounds = {v for own in policy.thresholds.values() for v in (own.low, own.high)}
+        thresholds = sorted(bounds - {0.0, 1.0}) or sorted(bounds)
         item_thresholds = [_inner_thresholds(policy, str(domain)) for domain in table["domain"]]
         if not thresholds:
             thresholds = [DEFAULT_THRESHOLD]
             notes.append(f"no policy holds, so the threshold is {DEFAULT_THRESHOLD:g}")
     scores = calibrated_scores(store, table)["r_cal"].to_numpy(dtype=float)
-    feature_names = [
-        feature_name
-        for feature_name in ("r_raw", *FEATURE_SOURCES, *EXTRA_FEATURES)
-        if table[feature_name].notna().any()
-    ]
-    feature_values = (
-        table[feature_names].to_numpy(dtype=float) if feature_names else np.empty((len(table), 0))
-    )
+    features = table[["r_raw", *FEATURE_SOURCES, *EXTRA_FEATURES]].dropna(axis=1, how="all")
     selection = choose_next_labels(
         scores,
-        feature_values,
+        features.to_numpy(dtype=float),
         thresholds,
         n_items,
         epsilon=epsilon,
@@ -134,14 +120,8 @@ def select_items_to_label(
 
 def _inner_thresholds(policy: Policy, domain: str) -> tuple[float, ...]:
     """Return the thresholds of a domain inside (0, 1); none outside the policy."""
-    thresholds = policy.domain_thresholds(domain)
-    return (
-        ()
-        if thresholds is None
-        else tuple(
-            threshold for threshold in (thresholds.low, thresholds.high) if 0 < threshold < 1
-        )
-    )
+    own = policy.domain_thresholds(domain)
+    return () if own is None else tuple(v for v in (own.low, own.high) if 0 < v < 1)
 
 
 def queue_selection(store: Store, selection: LabelRequest, name: str, *, author: str) -> str:

@@ -36,7 +36,6 @@ FAITHFUL = "faithful"
 _ALL_QUESTIONS = (*QUESTIONS, FIRST_MISTAKE, FAITHFUL)
 AFTER_MISTAKE = "after_first_mistake"
 """Question of each step: whether it is at or after the first mistake."""
-_ITEM_COLUMNS = ["run", "item_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +126,17 @@ def measure_agreement(
     current_labels = load_current_labels(store, runs, queue)
     table = with_first_mistakes(store, current_labels.rater_labels)
     raters = sorted(table["rater"].unique())
-    gold_accuracy_by_rater = {
-        result.rater: result.right for result in find_gold_results(store, queue, runs=runs)
-    }
-    n_raters_by_item = table.groupby(_ITEM_COLUMNS)["rater"].nunique()
+    gold_accuracy_by_rater = find_gold_results(store, queue, runs=runs)
+    n_raters_by_item = table.groupby(ITEM_COLUMNS)["rater"].nunique()
     return Agreement(
         len(n_raters_by_item),
         int((n_raters_by_item > 1).sum()),
         {
-            question: question_alpha(table, question, seed=seed, level=level)
+            question: nominal_alpha(
+                [group.tolist() for _, group in table.groupby(ITEM_COLUMNS)[question]],
+                seed=seed,
+                level=level,
+            )
             for question in _ALL_QUESTIONS
         }
         | {AFTER_MISTAKE: after_mistake_alpha(table, seed=seed, level=level)},
@@ -149,17 +150,6 @@ def measure_agreement(
             for rater in raters
         ),
         _disagreement_table(table, current_labels.adjudications),
-    )
-
-
-def question_alpha(
-    table: pd.DataFrame, question: str, *, seed: int, level: float = 0.95
-) -> Interval:
-    """Return Krippendorff's alpha of one column of a label table."""
-    return nominal_alpha(
-        [group.tolist() for _, group in table.groupby(_ITEM_COLUMNS)[question]],
-        seed=seed,
-        level=level,
     )
 
 
@@ -194,84 +184,56 @@ def find_items_to_adjudicate(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class GoldResult:
-    """A rater's result on gold items."""
-
-    rater: str
-    """Name of the rater."""
-    right: Interval
-    """Share labelled as expected, with Wilson's interval."""
-
-
 def find_gold_results(
     store: Store, queue: str | None = None, *, runs: Sequence[str] | None = None
-) -> list[GoldResult]:
-    """Return each rater's result on the gold items of a queue, or of all queues, by name.
+) -> dict[str, Interval]:
+    """Return the share of gold items that each rater labelled as expected, by name.
 
-    A rater is right where all of the expected label was given; unsure is wrong.
+    Of a queue, or of all queues. A rater is right where all of the expected label was given; unsure
+    is wrong.
     """
-    queue_ids = (
-        [queue] if queue is not None else label_store.list_label_queues(store)["id"].tolist()
-    )
-    correct_flags_by_rater: dict[str, list[bool]] = {}
+    queue_ids = [queue] if queue else label_store.list_label_queues(store)["id"].tolist()
+    is_right_by_rater: dict[str, list[bool]] = {}
     for queue_id in queue_ids:
-        queue_items = label_store.list_queue_items(store, queue_id)
-        gold_label_by_item = {
+        expected = {
             (row["run"], row["item_id"]): json.loads(row["gold"])
-            for row in queue_items.to_dict("records")
+            for row in label_store.list_queue_items(store, queue_id).to_dict("records")
             if row["gold"] and (runs is None or row["run"] in runs)
         }
-        if not gold_label_by_item:
+        given = label_store.list_labels(store, queue=queue_id, history=True) if expected else None
+        if given is None:
             continue
-        given_labels = label_store.list_labels(store, queue=queue_id, history=True).drop_duplicates(
-            [*_ITEM_COLUMNS, "rater"], keep="last"
-        )
-        for row in given_labels.to_dict("records"):
-            expected_label = gold_label_by_item.get((row["run"], row["item_id"]))
-            if expected_label is not None and not row["withdrawn"]:
-                correct_flags_by_rater.setdefault(row["rater"], []).append(
-                    all(row[field_name] == value for field_name, value in expected_label.items())
-                )
-    return [
-        GoldResult(rater, wilson(sum(correct_flags), len(correct_flags)))
-        for rater, correct_flags in sorted(correct_flags_by_rater.items())
-    ]
+        newest = given.drop_duplicates([*ITEM_COLUMNS, "rater"], keep="last")
+        for row in newest[~newest["withdrawn"].astype(bool)].to_dict("records"):
+            if wanted := expected.get((row["run"], row["item_id"])):
+                is_right = all(row[name] == value for name, value in wanted.items())
+                is_right_by_rater.setdefault(row["rater"], []).append(is_right)
+    return {
+        rater: wilson(sum(flags), len(flags)) for rater, flags in sorted(is_right_by_rater.items())
+    }
 
 
 def _measure_rater_pairs(
     table: pd.DataFrame, question: str, raters: Sequence[str], level: float
 ) -> list[RaterPairAgreement]:
-    answers_by_rater: dict[str, dict[tuple[str, str], Hashable]] = {rater: {} for rater in raters}
+    answers_by_rater: dict[str, dict[ItemKey, Hashable]] = {rater: {} for rater in raters}
     for row in table.to_dict("records"):
         if row[question] is not None:
             answers_by_rater[row["rater"]][row["run"], row["item_id"]] = row[question]
     pairs = []
-    for first_rater, second_rater in combinations(raters, 2):
-        shared_items = [
-            key for key in answers_by_rater[first_rater] if key in answers_by_rater[second_rater]
-        ]
-        if shared_items:
-            first_answers, second_answers = (
-                [answers_by_rater[rater][key] for key in shared_items]
-                for rater in (first_rater, second_rater)
-            )
-            answer_names = tuple(
-                str(label) for label in sorted({*first_answers, *second_answers}, key=str)
-            )
-            counts = tuple(tuple(row) for row in agreement_table(first_answers, second_answers))
-            kappa = cohen_kappa(first_answers, second_answers, level=level)
-            share_equal = percent_agreement(first_answers, second_answers, level=level)
+    for names in combinations(raters, 2):
+        first, second = (answers_by_rater[name] for name in names)
+        if shared := [key for key in first if key in second]:
+            answers = [first[key] for key in shared], [second[key] for key in shared]
             pairs.append(
                 RaterPairAgreement(
                     question,
-                    first_rater,
-                    second_rater,
-                    len(shared_items),
-                    kappa,
-                    share_equal,
-                    answer_names,
-                    counts,
+                    *names,
+                    n=len(shared),
+                    kappa=cohen_kappa(*answers, level=level),
+                    same=percent_agreement(*answers, level=level),
+                    labels=tuple(map(str, sorted({*answers[0], *answers[1]}, key=str))),
+                    counts=tuple(map(tuple, agreement_table(*answers))),
                 )
             )
     return pairs
@@ -289,27 +251,23 @@ def _rater_summary(table: pd.DataFrame, rater: str, gold_accuracy: Interval | No
 
 def _disagreement_table(table: pd.DataFrame, adjudications: pd.DataFrame) -> pd.DataFrame:
     settled_items = set(zip(adjudications["run"], adjudications["item_id"], strict=True))
-    rows = []
-    for (run, item), group in table.groupby(_ITEM_COLUMNS, sort=False):
-        differing_questions = [
-            question for question in _ALL_QUESTIONS if len({*group[question]} - {None}) > 1
-        ]
-        if differing_questions:
-            columns = group["rater"], group["reasoning"], group["answer_correct"]
-            answers = tuple(zip(*columns, strict=True))
-            rows.append(
-                (
-                    run,
-                    item,
-                    " and ".join(differing_questions),
-                    answers,
-                    (run, item) in settled_items,
-                    tuple(group["first_mistake"]),
-                    tuple(group["faithful"]),
-                )
-            )
-    names = ["on", "said", "adjudicated", "places", "faithful"]
-    return pd.DataFrame(rows, columns=[*_ITEM_COLUMNS, *names])
+    rows = [
+        {
+            "run": key[0],
+            "item_id": key[1],
+            "on": " and ".join(differing),
+            "said": tuple(
+                zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True)
+            ),
+            "adjudicated": key in settled_items,
+            "places": tuple(group["first_mistake"]),
+            "faithful": tuple(group["faithful"]),
+        }
+        for key, group in table.groupby(ITEM_COLUMNS, sort=False)
+        if (differing := [q for q in _ALL_QUESTIONS if len({*group[q]} - {None}) > 1])
+    ]
+    names = ("on", "said", "adjudicated", "places", "faithful")
+    return pd.DataFrame(rows, columns=[*ITEM_COLUMNS, *names])
 
 
 def agreement_json(agreement: Agreement) -> dict[str, Any]:

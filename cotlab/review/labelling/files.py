@@ -217,8 +217,8 @@ class LabelRow(BaseModel):
         """
         is_judged, first = first_mistake_of(self.step_verdicts)
         if self.first_wrong_step is not None:
-            is_judged, first = True, max(self.first_wrong_step, -1)
-            first = None if first == -1 else first
+            is_judged = True
+            first = None if self.first_wrong_step == -1 else self.first_wrong_step
             if self.steps_judged is False:
                 raise RowDefect("steps_judged", "is false beside a first wrong step: leave one out")
         if self.steps_judged is not None:
@@ -309,23 +309,23 @@ def import_labels(store: Store, path: Path, *, good_lines_only: bool = False) ->
         for line_number, read_label, kind in parsed_lines:
             steps = steps_by_item.get((read_label.run_id, read_label.item_id), ())
             label = _with_steps_digest(read_label, steps)
-            defect = (
-                _store_defect(label, items_by_run, labels_by_id)
-                or _kind_defect(label, kind, kind_by_queue)
-                or _steps_defect(label, steps)
-            )
-            if defect is None:
-                accepted_labels.append(label)
-                n_other_steps += label.has_steps and label.steps_digest != steps_digest(steps)
-                labels_by_id.setdefault(label.id, label)
-                if (
-                    label.queue is not None
-                    and kind is not None
-                    and kind_by_queue[label.queue] is None
-                ):
-                    kind_by_queue[label.queue] = new_kind_by_queue[label.queue] = kind
-            else:
+            try:
+                _check_label(label, items_by_run, labels_by_id)
+                stored_kind = kind_by_queue.get(label.queue or "")
+                if kind is not None and stored_kind not in (None, kind):
+                    message = (
+                        f"the queue {label.queue!r} is of the kind {stored_kind!r}, not {kind!r}"
+                    )
+                    raise RowDefect("queue_kind", message)
+                _check_steps(label, steps)
+            except RowDefect as defect:
                 errors.append(LabelError(str(path), line_number, defect.field, defect.message))
+                continue
+            accepted_labels.append(label)
+            n_other_steps += label.has_steps and label.steps_digest != steps_digest(steps)
+            labels_by_id.setdefault(label.id, label)
+            if label.queue is not None and kind is not None and stored_kind is None:
+                kind_by_queue[label.queue] = new_kind_by_queue[label.queue] = kind
         errors.sort(key=lambda error: error.line or 0)
         if errors and not (good_lines_only and accepted_labels):
             raise LabelErrors(errors, len(accepted_labels))
@@ -371,7 +371,7 @@ def _defect_of(error: ValidationError) -> tuple[str, str]:
     """Return field and message of the first thing that is wrong with a line."""
     first = error.errors()[0]
     if not first["loc"]:
-        return "", f"is no label: {first['msg']}"
+        return "", f"is not a label, one JSON object a line: {first['msg']}"
     field, *place = map(str, first["loc"])
     if first["type"] == "extra_forbidden":
         return field, _unknown_field_text(field)
@@ -477,66 +477,47 @@ def _with_steps_digest(label: Label, steps: Sequence[str]) -> Label:
     return label
 
 
-def _steps_defect(label: Label, steps: Sequence[str]) -> RowDefect | None:
-    """Return the defect of a label of steps that the item's chain does not have, if any."""
+def _check_steps(label: Label, steps: Sequence[str]) -> None:
+    """Refuse a label of steps that the item's chain does not have."""
     if not label.has_steps:
-        return None
+        return
     if label.steps_digest is None:
-        return RowDefect(
-            "first_wrong_step", f"the chain of {label.item_id!r} is not in the store or its log"
-        )
+        message = f"the chain of {label.item_id!r} is not in the store or its log"
+        raise RowDefect("first_wrong_step", message)
     if label.steps_digest != steps_digest(steps):
-        return None
+        return
     if label.first_wrong_step is not None and label.first_wrong_step >= len(steps):
-        return RowDefect(
+        raise RowDefect(
             "first_wrong_step",
             f"{label.first_wrong_step} is no step of {label.item_id!r}, whose {len(steps)} steps"
             " count from 0",
         )
     if label.step_verdicts and len(label.step_verdicts) != len(steps):
-        return RowDefect(
+        raise RowDefect(
             "step_verdicts",
             f"has {len(label.step_verdicts)} verdicts for the {len(steps)} steps of"
             f" {label.item_id!r}: one a step, null where there is none",
         )
-    return None
 
 
-def _kind_defect(
-    label: Label, kind: str | None, kind_by_queue: Mapping[str, str | None]
-) -> RowDefect | None:
-    """Return the defect of a label whose queue is of another kind in the store, if any."""
-    stored_kind = kind_by_queue.get(label.queue or "")
-    if kind is None or stored_kind is None or kind == stored_kind:
-        return None
-    return RowDefect(
-        "queue_kind", f"the queue {label.queue!r} is of the kind {stored_kind!r}, not {kind!r}"
-    )
-
-
-def _store_defect(
+def _check_label(
     label: Label, items_by_run: Mapping[str, set[str]], labels_by_id: Mapping[str, Label]
-) -> RowDefect | None:
-    """Return the defect that keeps a label out of this store, if any."""
+) -> None:
+    """Refuse a label that this store cannot hold."""
     if label.run_id not in items_by_run:
-        return RowDefect("run", f"the store has no run {label.run_id!r}: `cotlab runs` lists them")
+        message = f"the store has no run {label.run_id!r}: `cotlab runs` lists them"
+        raise RowDefect("run", message)
     if label.item_id not in items_by_run[label.run_id]:
         close_names = get_close_matches(label.item_id, sorted(items_by_run[label.run_id]), n=1)
         hint = f": did you mean {close_names[0]!r}?" if close_names else ""
-        return RowDefect(
-            "item_id", f"run {label.run_id} has no scores of an item {label.item_id!r}{hint}"
-        )
-    if label.rater != label.rater.strip():
-        return RowDefect(
-            "rater",
-            f"{label.rater!r} has spaces around it: it would be another rater than"
-            f" {label.rater.strip()!r}",
-        )
+        message = f"run {label.run_id} has no scores of an item {label.item_id!r}{hint}"
+        raise RowDefect("item_id", message)
+    name = label.rater.strip()
+    if label.rater != name:
+        message = f"{label.rater!r} has spaces around it: it would be another rater than {name!r}"
+        raise RowDefect("rater", message)
     if label.at > datetime.now(UTC) + _MAX_CLOCK_SKEW:
-        return RowDefect("at", f"{label.at.isoformat()} has not come yet")
-    stored_label = replace(labels_by_id.get(label.id, label), at=label.at)
-    if _label_record(stored_label) != _label_record(label):
-        return RowDefect(
-            "id", f"{label.id!r} is the id of another label: leave the id out, or give a new one"
-        )
-    return None
+        raise RowDefect("at", f"{label.at.isoformat()} has not come yet")
+    if replace(labels_by_id.get(label.id, label), at=label.at) != label:
+        message = f"{label.id!r} is the id of another label: leave the id out, or give a new one"
+        raise RowDefect("id", message)

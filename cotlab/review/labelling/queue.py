@@ -11,7 +11,7 @@ from typing import Any
 
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import canonical_json, digest
-from cotlab.core.labels import MAX_RATERS, Label, Verdict
+from cotlab.core.labels import MAX_RATERS
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.labels import EVERY_RATER, QueuedItem
@@ -49,29 +49,6 @@ class LeasedItem:
     """Whether the answer is right, where the run knows that; None: the rater decides."""
     lease_end: float
     """End of the lease, in seconds since 1970."""
-
-    def make_label(
-        self,
-        reasoning: Verdict,
-        answer_correct: bool | None,
-        *,
-        modes: Iterable[str] = (),
-        note: str = "",
-        flagged: bool = False,
-    ) -> Label:
-        """Return the rater's label of this item, given now."""
-        label_key = self.label_id, self.run, self.item_id, self.rater
-        now, failure_modes = datetime.now(UTC), tuple(modes)
-        return Label(
-            *label_key,
-            reasoning,
-            answer_correct,
-            now,
-            failure_modes,
-            note,
-            flagged,
-            queue=self.queue,
-        )
 
 
 @dataclass(frozen=True, slots=True)

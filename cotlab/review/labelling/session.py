@@ -101,7 +101,14 @@ def _write_labels(
         for label in labels:
             item_key: ItemKey = (label.run_id, label.item_id)
             if (stored_label := stored_label_by_id.get(label.id)) is not None:
-                if _label_content(stored_label) != _label_content(label):
+                said = replace(  # where and when it was said may differ
+                    stored_label,
+                    at=label.at,
+                    queue=label.queue,
+                    origin=label.origin,
+                    steps_digest=label.steps_digest,
+                )
+                if said != label:
                     result.refusals.append(
                         f"You labelled {label.item_id!r} already, in another window:"
                         f" {stored_label.reasoning}."
@@ -137,21 +144,6 @@ def _skip_items(
                 result.refusals.append(
                     f"{skip.item_id!r} was not skipped: it is not in this queue."
                 )
-
-
-def _label_content(label: Label) -> tuple[object, ...]:
-    return (
-        label.rater,
-        label.reasoning,
-        label.answer_correct,
-        label.modes,
-        label.note,
-        label.flagged,
-        label.steps_judged,
-        label.first_wrong_step,
-        label.step_verdicts,
-        label.faithful,
-    )
 
 
 @dataclass(frozen=True, slots=True)

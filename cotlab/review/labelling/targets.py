@@ -87,28 +87,24 @@ def load_targets(
             labelled = list_runs_with_metadata(store, LABEL_KEYS)
             stored = read.list_runs(store)["id"].tolist()[::-1]  # the oldest first
             run_ids = list(dict.fromkeys([*run_ids, *(run for run in stored if run in labelled)]))
-    imported = {}
-    if with_imported or target != DEFAULT_TARGET:
-        truth = load_truth(store, run_ids, until=until, with_imported=with_imported)
-        values = target_values(truth, target)
-        keys = zip(truth["run"], truth["item_id"], strict=True)
-        value_by_item = dict(zip(keys, values, strict=True))
-        if target != DEFAULT_TARGET:
-            settled_by_item = {
-                key: settled._replace(
-                    value=value_by_item.get(key),
-                    n_raters=max(settled.n_raters, 1),
-                    reason="" if value_by_item.get(key) is not None else NOT_SAID_REASON,
-                )
-                for key, settled in settled_by_item.items()
-            }
-        is_imported = (truth["origin"] == FROM_IMPORT) & values.notna()
-        imported = {
-            key: Settled(value_by_item[key], 1, False, "")
-            for key in zip(
-                truth.loc[is_imported, "run"], truth.loc[is_imported, "item_id"], strict=True
+    truth = load_truth(store, run_ids, until=until, with_imported=with_imported)
+    keys = list(zip(truth["run"], truth["item_id"], strict=True))
+    value_by_item = dict(zip(keys, target_values(truth, target), strict=True))
+    if target != DEFAULT_TARGET:
+        settled_by_item = {
+            key: Settled(
+                value_by_item.get(key),
+                max(settled.n_raters, 1),
+                settled.is_adjudicated,
+                "" if value_by_item.get(key) is not None else NOT_SAID_REASON,
             )
+            for key, settled in settled_by_item.items()
         }
+    imported = {
+        key: Settled(value_by_item[key], 1, False, "")
+        for key, origin in zip(keys, truth["origin"], strict=True)
+        if origin == FROM_IMPORT and value_by_item[key] is not None
+    }
     outdated_items = zip(
         current_labels.outdated_rows["run"], current_labels.outdated_rows["item_id"], strict=True
     )

@@ -26,7 +26,7 @@ from cotlab.store.database import Store
 from cotlab.store.item_metadata import load_item_metadata
 from cotlab.store.live import ItemKey
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
-from cotlab.suites.importers.chains import CORRECT_KEY
+from cotlab.suites.importers.records import CORRECT_KEY
 
 TRUTH_COLUMNS = (
     *("run", "item_id", "cluster", "domain", "source", "n_steps", "steps_judged"),
@@ -141,51 +141,45 @@ def _rated_truth(store: Store, labels: CurrentLabels) -> tuple[dict[ItemKey, dic
     step_labels = load_step_labels(store, all_labels)
     current_ids = set(all_labels.loc[step_labels["these_steps"].astype(bool), "id"])
     n_other_steps = int(all_labels["steps_judged"].sum()) - len(current_ids)
-    n_steps_by_item = {
-        key: int(n_steps)
-        for key, n_steps in zip(
-            zip(all_labels["run"], all_labels["item_id"], strict=True),
-            step_labels["n_steps"],
-            strict=True,
-        )
-        if n_steps
-    }
+    keys = zip(all_labels["run"], all_labels["item_id"], strict=True)
+    n_steps_by_item = {k: int(n) for k, n in zip(keys, step_labels["n_steps"], strict=True) if n}
     rows = as_rows(labels)
-    sound = settle_labels(rows, lambda row: _SOUND_BY_VERDICT.get(row["reasoning"]))
+
+    def settled(
+        value_of: Callable[[Mapping[str, Any]], Hashable | None], *, or_raters: bool = False
+    ) -> dict[ItemKey, Any]:
+        """Return what is settled; ``or_raters``: who settles the verdict may leave this open."""
+        values = {key: one.value for key, one in settle_labels(rows, value_of).items()}
+        by_raters = settle_labels(rows._replace(adjudications=[]), value_of) if or_raters else {}
+        return values | {k: one.value for k, one in by_raters.items() if values[k] is None}
+
+    sound = settled(lambda row: _SOUND_BY_VERDICT.get(row["reasoning"]))
 
     def first_mistake(row: Mapping[str, Any]) -> int | None:
         verdict = _SOUND_BY_VERDICT.get(row["reasoning"])
         if row["id"] not in current_ids or verdict is None:
             return None
-        if verdict != sound[row["run"], row["item_id"]].value:
+        if verdict != sound[row["run"], row["item_id"]]:
             return None
         return _NO_MISTAKE if row["first_wrong_step"] is None else int(row["first_wrong_step"])
 
-    mistakes = settle_labels(rows, first_mistake)
-    from_raters = settle_labels(rows._replace(adjudications=[]), first_mistake)
-    answers = settle_labels(rows, lambda row: row["answer_correct"])
-    faithful = settle_labels(rows, lambda row: row["faithful"])
-    faithful_by_raters = settle_labels(rows._replace(adjudications=[]), lambda row: row["faithful"])
-    both = settle_labels(rows, lambda row: row["target"])
-    rated = {}
-    for key, settled in sound.items():
-        mistake = mistakes[key].value
-        if mistake is None and key in from_raters:  # who settles the verdict may leave the steps
-            mistake = from_raters[key].value
-        is_faithful = faithful[key].value
-        if is_faithful is None and key in faithful_by_raters:  # as of the steps
-            is_faithful = faithful_by_raters[key].value
-        rated[key] = {
-            "steps_judged": mistake is not None,
-            "first_wrong_step": None if mistake == _NO_MISTAKE else mistake,
-            "sound": settled.value,
-            "answer_correct": answers[key].value,
-            "answer_and_chain": both[key].value,
-            "faithful": is_faithful,
+    mistakes = settled(first_mistake, or_raters=True)
+    answers = settled(lambda row: row["answer_correct"])
+    faithful = settled(lambda row: row["faithful"], or_raters=True)
+    both = settled(lambda row: row["target"])
+    rated = {
+        key: {
+            "steps_judged": mistakes[key] is not None,
+            "first_wrong_step": None if mistakes[key] == _NO_MISTAKE else mistakes[key],
+            "sound": is_sound,
+            "answer_correct": answers[key],
+            "answer_and_chain": both[key],
+            "faithful": faithful[key],
             "origin": FROM_RATERS,
         }
-        if key in n_steps_by_item:
-            rated[key]["n_steps"] = n_steps_by_item[key]
+        | ({"n_steps": n_steps_by_item[key]} if key in n_steps_by_item else {})
+        for key, is_sound in sound.items()
+    }
     return rated, n_other_steps
 
 

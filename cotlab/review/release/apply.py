@@ -124,7 +124,9 @@ def _load_fitted_labels(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | 
                 for fold_weights in (report.get("weights") or {}).get("fold_weights", ())
             ]
             is_complete = np.isfinite(
-                np.column_stack([scores, *scores_by_fold, example_means(components)])
+                np.column_stack(
+                    [scores, *scores_by_fold, weighted_means(components, EXAMPLE_WEIGHTS)]
+                )
             ).all(axis=1)
             table, scores = table[is_complete], scores[is_complete]
         if labels_digest(table, scores) == row["labels_digest"]:
@@ -134,128 +136,70 @@ def _load_fitted_labels(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | 
 
 def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
     """Return calibrated scores by a stored calibrator's row; without one they are missing."""
+    params = {} if row is None else row["params"]
+    combination = params.get(COMBINED_METHOD)
+    needs_r_raw = combination is None or "families" not in combination
     is_ok = (features["status"] == "ok").to_numpy()
     stored_scores = np.where(is_ok, features["r_raw"].to_numpy(dtype=float), np.nan)
     raw_scores = stored_scores
     if row is not None and row["weights"] is not None:
-        components = features[list(COMPONENT_NAMES)].to_numpy(dtype=float)
-        raw_scores = np.where(
-            np.isfinite(raw_scores), weighted_means(components, row["weights"]), np.nan
-        )
-    combination = (row["params"] if row is not None else {}).get(COMBINED_METHOD)
-    if combination is not None and "families" in combination:
-        return _apply_combination(row or {}, combination, features, stored_scores)
-    has_raw_score, n_items = np.isfinite(raw_scores), len(features)
-    reasons = np.full(n_items, NO_ACTIVE_VERSION_REASON if row is None else "", dtype=object)
-    statuses = list(zip(features["status"], features["reason"], strict=True))
-    for index in np.flatnonzero(~has_raw_score):
-        status, reason = statuses[index] if not is_ok[index] else ("undefined", "")
-        if np.isfinite(stored_scores[index]):
-            reason = "the calibrator's weights leave too little of the weight defined"
-        has_reason = isinstance(reason, str) and reason
-        reasons[index] = f"r_raw is {status}: {reason}" if has_reason else f"r_raw is {status}"
-    predictions, is_outside = np.full(n_items, np.nan), np.zeros(n_items, dtype=bool)
-    if row is not None:
-        scores = raw_scores
-        if combination is not None:
-            combined_scores = Combination.from_params(combination).predict(features)
-            scores = np.where(has_raw_score, combined_scores, np.nan)
-        mismatches = _mismatch_reasons(features, row["report"] or {})
-        mismatch_pairs = zip(mismatches, uncalibrated_reasons(features, row), strict=True)
-        mismatch_reasons = np.array(
-            [mismatch or component_mismatch for mismatch, component_mismatch in mismatch_pairs],
-            dtype=object,
-        )
-        reasons[has_raw_score] = mismatch_reasons[has_raw_score]
-        is_calibrated = has_raw_score & (mismatch_reasons == "")
-        domains = features["domain"].fillna("").to_numpy(dtype=object)
-        for name in sorted(set(domains)):
-            is_in_domain = (domains == name) & is_calibrated
-            params = row["params"].get("domains", {}).get(name, row["params"]["all"])
-            domain_calibrator = Calibrator.from_params(params)
-            predictions[is_in_domain] = domain_calibrator.predict(scores[is_in_domain])
-            is_outside[is_in_domain] = domain_calibrator.is_outside_range(scores[is_in_domain])
-            note = OUTSIDE_RANGE_NOTE.format(
-                lo=domain_calibrator.params["lo"], hi=domain_calibrator.params["hi"]
-            )
-            reasons[is_in_domain & is_outside] = note
-    versions = [None if row is None else int(row["version"])] * n_items
-    columns = {
-        "r_raw": raw_scores,
-        "r_cal": predictions,
-        "why": list(reasons),
-        "outside": is_outside,
-    }
-    table = pd.DataFrame(columns, index=features.index)
-    return table.assign(calibrator=pd.Series(versions, index=features.index, dtype=object))
-
-
-def _apply_combination(
-    row: Mapping[str, Any],
-    combination: Mapping[str, Any],
-    features: pd.DataFrame,
-    raw_scores: Floats,
-) -> pd.DataFrame:
-    """Return the probabilities of a combination that needs no r_raw."""
-    chain_reasons = _mismatch_reasons(features, {**(row["report"] or {}), "parts": []})
-    reasons = [
-        _cut_off_reason(status, reason) or chain_reason or family_reason
-        for status, reason, chain_reason, family_reason in zip(
-            features["status"],
-            features["reason"],
-            chain_reasons,
-            uncalibrated_reasons(features, row),
-            strict=True,
-        )
-    ]
-    predictions = Combination.from_params(combination).predict(features)
+        means = weighted_means(features[list(COMPONENT_NAMES)], row["weights"])
+        raw_scores = np.where(np.isfinite(stored_scores), means, np.nan)
+    reasons = [""] * len(features)
+    if row is None:
+        reasons = [NO_ACTIVE_VERSION_REASON] * len(features)
+    else:
+        mismatches = _mismatch_reasons(features, row["report"] or {}, with_parts=needs_r_raw)
+        pairs = zip(mismatches, uncalibrated_reasons(features, row), strict=True)
+        reasons = [mismatch or of_components for mismatch, of_components in pairs]
+    for k, (status, reason) in enumerate(zip(features["status"], features["reason"], strict=True)):
+        is_missing = ~np.isfinite(raw_scores[k]) if needs_r_raw else status in CUT_OFF_STATUSES
+        if is_missing and np.isfinite(stored_scores[k]):
+            status, reason = "ok", "the calibrator's weights leave too little of the weight defined"
+        if is_missing:
+            status, reason = ("undefined", reason) if status == "ok" else (status, reason)
+            details = f": {reason}" if isinstance(reason, str) and reason else ""
+            reasons[k] = f"r_raw is {status}{details}"
+    predictions, is_outside = np.full(len(features), np.nan), np.zeros(len(features), dtype=bool)
     is_calibrated = np.array([not reason for reason in reasons], dtype=bool)
-    table = pd.DataFrame(
-        {
-            "r_raw": raw_scores,
-            "r_cal": np.where(is_calibrated, predictions, np.nan),
-            "why": reasons,
-            "outside": np.zeros(len(features), dtype=bool),
-        },
-        index=features.index,
-    )
-    return table.assign(
-        calibrator=pd.Series(
-            [int(row["version"])] * len(features), index=features.index, dtype=object
-        )
-    )
-
-
-def _cut_off_reason(status: str, reason: object) -> str:
-    """Return why an item whose measurement did not end has no probability; "" where it did."""
-    if status not in CUT_OFF_STATUSES:
-        return ""
-    return (
-        f"r_raw is {status}: {reason}"
-        if isinstance(reason, str) and reason
-        else f"r_raw is {status}"
+    scores = raw_scores
+    if combination is not None:
+        scores = Combination.from_params(combination).predict(features)
+    domains = features["domain"].fillna("").to_numpy(dtype=object)
+    for name in sorted(set(domains[is_calibrated])):
+        rows = np.flatnonzero((domains == name) & is_calibrated)
+        fitted = Calibrator.from_params(params.get("domains", {}).get(name, params["all"]))
+        predictions[rows] = fitted.predict(scores[rows])
+        is_outside[rows] = fitted.is_outside_range(scores[rows])
+        note = OUTSIDE_RANGE_NOTE.format(lo=fitted.params["lo"], hi=fitted.params["hi"])
+        for k in rows[is_outside[rows]]:
+            reasons[k] = note
+    version = None if row is None else int(row["version"])
+    columns = {"r_raw": raw_scores, "r_cal": predictions, "why": reasons, "outside": is_outside}
+    return pd.DataFrame(columns, index=features.index).assign(
+        calibrator=pd.Series([version] * len(features), index=features.index, dtype=object)
     )
 
 
-def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
+def _mismatch_reasons(
+    features: pd.DataFrame, report: Mapping[str, Any], *, with_parts: bool
+) -> list[str]:
     """Return why a calibrator does not apply to each r_raw; "" where it does."""
-    known_components, known_chains = report.get("parts") or [], report.get("chains") or []
-    components_text = " or ".join(", ".join(letters) for letters in known_components)
+    known_parts = (report.get("parts") or []) if with_parts else []
+    known_chains = report.get("chains") or []
+    parts_text = " or ".join(", ".join(letters) for letters in known_parts)
     chains_text = " and ".join(CHAIN_ORIGINS.get(chain, chain) for chain in known_chains)
-    reasons = []
-    rows = zip(
-        read_text_column(features, "parts"), read_text_column(features, "chain"), strict=True
-    )
-    for letters, chain in rows:
-        reason = ""
-        if known_components and letters not in ("", *known_components):
-            reason = OTHER_COMPONENTS_REASON.format(own=", ".join(letters), seen=components_text)
-        elif known_chains and chain not in ("", *known_chains):
-            reason = OTHER_CHAINS_REASON.format(
-                own=CHAIN_ORIGINS.get(chain, chain), seen=chains_text
-            )
-        reasons.append(reason)
-    return reasons
+
+    def reason(letters: str, chain: str) -> str:
+        if known_parts and letters not in ("", *known_parts):
+            return OTHER_COMPONENTS_REASON.format(own=", ".join(letters), seen=parts_text)
+        if known_chains and chain not in ("", *known_chains):
+            own = CHAIN_ORIGINS.get(chain, chain)
+            return OTHER_CHAINS_REASON.format(own=own, seen=chains_text)
+        return ""
+
+    columns = (read_text_column(features, name) for name in ("parts", "chain"))
+    return [reason(*row) for row in zip(*columns, strict=True)]
 
 
 def read_text_column(table: pd.DataFrame, name: str) -> list[str]:
@@ -284,8 +228,3 @@ def select_usable_labels(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, 
     for status, rows in labels[has_target & ~has_score].groupby("status"):
         n_left_out_by_reason[f"r_raw is {status}"] = len(rows)
     return labels[has_target & has_score].reset_index(drop=True), n_left_out_by_reason
-
-
-def example_means(components: Floats) -> Floats:
-    """Return the weighted means of components by the example weights."""
-    return weighted_means(components, EXAMPLE_WEIGHTS)

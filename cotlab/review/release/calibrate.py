@@ -13,17 +13,18 @@ import pandas as pd
 from cotlab.core.errors import ConfigError
 from cotlab.figures.style import interval_text
 from cotlab.reliability.calibrator import CalibratorChoice, select_calibrator
+from cotlab.reliability.combination import DOMAIN_FEATURE
 from cotlab.reliability.composite import OBJECTIVES, Floats, TunedWeights, tune_weights
 from cotlab.reliability.maps import (
     COMBINED_METHOD,
     METHODS,
     Calibrator,
     Folds,
+    NotCalibrated,
 )
 from cotlab.review.labelling.targets import load_labelled_features
 from cotlab.review.labelling.truth import DEFAULT_TARGET, FROM_IMPORT
 from cotlab.review.release.apply import (
-    example_means,
     labels_digest,
     read_text_column,
     select_usable_labels,
@@ -31,8 +32,7 @@ from cotlab.review.release.apply import (
 from cotlab.review.release.combined_fit import fit_measured_features, require_labels, trivial_reason
 from cotlab.review.release.features import count_component_sets, defined_components
 from cotlab.review.release.fit_report import choice_report, fit_domain_maps, tuned_report
-from cotlab.stats.composite import COMPONENT_NAMES, weighted_means
-from cotlab.stats.intervals import Interval
+from cotlab.stats.composite import COMPONENT_NAMES, EXAMPLE_WEIGHTS, weighted_means
 from cotlab.store.calibrators import activate_calibrator, add_calibrator, list_calibrators
 from cotlab.store.database import Store
 
@@ -58,10 +58,6 @@ class FitResult:
     """Domain → its own map."""
     weights: Mapping[str, float] | None
     """Tuned weights, where requested; None where each run's own r_raw is used."""
-    choice: CalibratorChoice
-    """All methods side by side, over all domains."""
-    tuned_weights: TunedWeights | None
-    """Result of tuning the weights; None without it."""
     report: Mapping[str, Any]
     """What the store keeps, JSON: ``n, n_positive, n_questions, runs, parts`` (components of r_raw:
     "CVFRD"), ``chains`` (its chains: "reference", "own"), ``defined_parts`` (``parts`` and ``n`` of
@@ -177,42 +173,35 @@ def _fit_scores(
     labels: pd.DataFrame, method: str, objective: str | None, with_domain_maps: bool, seed: int
 ) -> FitResult:
     """Fit a map of r_raw; ``objective`` is what weights are tuned for, None for r_raw as it is."""
-    usable_rows, n_left_out_by_reason = select_usable_labels(labels)
-    components, y = _components_and_targets(usable_rows)
-    require_labels(len(labels), y, n_left_out_by_reason, "an r_raw", NO_R_RAW_ADVICE)
-    questions, scores = usable_rows["question"].tolist(), usable_rows["r_raw"].to_numpy(dtype=float)
-    tuned_weights: TunedWeights | None = None
+    rows, left_out = _usable_labels(labels)
+    scores = rows["r_raw"].to_numpy(dtype=float)
+    tuned: TunedWeights | None = None
     folds: Folds | None = None
     scores_by_fold: list[Floats] | None = None
     if objective is not None:
-        tuned_weights = tune_weights(components, y, questions, objective=objective, seed=seed)
-        scores_by_fold = [
-            weighted_means(components, fold_weights) for fold_weights in tuned_weights.fold_weights
-        ]
-        scores = weighted_means(components, tuned_weights.weights)
-        has_example_mean = np.isfinite(example_means(components))
-        is_complete = (
-            np.isfinite(np.column_stack([scores, *scores_by_fold])).all(axis=1) & has_example_mean
-        )
+        components = rows[list(COMPONENT_NAMES)].to_numpy(dtype=float)
+        tuned = _tune(rows, objective, seed)
+        scores = weighted_means(components, tuned.weights)
+        scores_by_fold = [weighted_means(components, weights) for weights in tuned.fold_weights]
+        has_mean = np.isfinite(weighted_means(components, EXAMPLE_WEIGHTS))
+        is_complete = np.isfinite([scores, *scores_by_fold]).all(axis=0) & has_mean
         if not is_complete.all():
             reason = "the tuned weights leave too little of the weight defined"
-            n_left_out_by_reason[reason] = int((~is_complete).sum())
-        folds = tuned_weights.folds[is_complete[has_example_mean]]
-        usable_rows, y, scores = usable_rows[is_complete], y[is_complete], scores[is_complete]
-        scores_by_fold, questions = (
-            [fold_scores[is_complete] for fold_scores in scores_by_fold],
-            usable_rows["question"].tolist(),
-        )
+            left_out[reason] = int((~is_complete).sum())
+        folds = tuned.folds[is_complete[has_mean]]
+        rows, scores = rows[is_complete], scores[is_complete]
+        scores_by_fold = [fold_scores[is_complete] for fold_scores in scores_by_fold]
+    y, questions = rows["target"].to_numpy(dtype=bool), rows["question"].tolist()
     choice = select_calibrator(
         scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=scores_by_fold
     )
-    best_calibrator, predictions = choice.chosen_trial.calibrator, choice.chosen_trial.predictions
-    assert best_calibrator is not None and predictions is not None
-    domain_calibrators: dict[str, Calibrator] = {}
+    calibrator, predictions = choice.chosen_trial.calibrator, choice.chosen_trial.predictions
+    assert calibrator is not None and predictions is not None
+    maps: dict[str, Calibrator] = {}
     report_by_domain: dict[str, Any] = {}
     if with_domain_maps:
-        domain_calibrators, report_by_domain, predictions = fit_domain_maps(
-            usable_rows,
+        maps, report_by_domain, predictions = fit_domain_maps(
+            rows,
             scores,
             y,
             predictions,
@@ -221,16 +210,13 @@ def _fit_scores(
             folds=folds,
             scores_by_fold=scores_by_fold,
         )
-    weights = None if tuned_weights is None else tuned_weights.weights
-    report = _common_report(usable_rows, choice, scores, n_left_out_by_reason, seed) | {
-        "defined_parts": count_component_sets(defined_components(usable_rows, weights)),
+    weights = None if tuned is None else tuned.weights
+    report = _common_report(rows, choice, scores, left_out, predictions, seed) | {
+        "defined_parts": count_component_sets(defined_components(rows, weights)),
         "domains": report_by_domain,
-        "held_out": _held_out(usable_rows, predictions),
-        "weights": None if tuned_weights is None else tuned_report(tuned_weights),
+        "weights": None if tuned is None else tuned_report(tuned),
     }
-    return FitResult(
-        None, best_calibrator, domain_calibrators, weights, choice, tuned_weights, report
-    )
+    return FitResult(None, calibrator, maps, weights, report)
 
 
 def _fit_combined_features(
@@ -238,20 +224,24 @@ def _fit_combined_features(
 ) -> FitResult:
     """Fit all measured features combined."""
     fit = fit_measured_features(labels, without=without, by_domain=by_domain, seed=seed)
-    calibrator = fit.choice.chosen_trial.calibrator
-    assert calibrator is not None
+    chosen = fit.choice.chosen_trial
+    assert chosen.calibrator is not None and chosen.predictions is not None
     raw_scores = fit.labels["r_raw"].where(fit.labels["status"] == "ok").to_numpy(dtype=float)
-    report = _common_report(fit.labels, fit.choice, raw_scores, fit.left_out, seed)
-    report |= {**fit.report, "domains": {}, "weights": None}
-    assert fit.choice.chosen_trial.predictions is not None
-    report["held_out"] = _held_out(fit.labels, fit.choice.chosen_trial.predictions)
-    return FitResult(None, calibrator, {}, None, fit.choice, None, report)
+    report = _common_report(
+        fit.labels, fit.choice, raw_scores, fit.left_out, chosen.predictions, seed
+    )
+    return FitResult(
+        None, chosen.calibrator, {}, None, {**report, **fit.report, "domains": {}, "weights": None}
+    )
 
 
-def _components_and_targets(labels: pd.DataFrame) -> tuple[Floats, np.ndarray[Any, Any]]:
-    """Return the components (n, 5) of labelled items, and whether each is acceptable."""
-    components = labels[list(COMPONENT_NAMES)].to_numpy(dtype=float)
-    return components, labels["target"].astype(bool).to_numpy()
+def _usable_labels(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return labels with an r_raw, and why others are left out; NotCalibrated on too few."""
+    rows, left_out = select_usable_labels(labels)
+    require_labels(
+        len(labels), rows["target"].to_numpy(dtype=bool), left_out, "an r_raw", NO_R_RAW_ADVICE
+    )
+    return rows, left_out
 
 
 def _common_report(
@@ -259,11 +249,12 @@ def _common_report(
     choice: CalibratorChoice,
     scores: Floats,
     n_left_out_by_reason: Mapping[str, int],
+    predictions: Floats,
     seed: int,
 ) -> dict[str, Any]:
-    """Return what the report of every fit has."""
+    """Return what the report of every fit has; ``predictions`` are out of fold."""
     return {
-        **choice_report(choice, scores, labels["target"].astype(bool).to_numpy()),
+        **choice_report(choice, scores, labels["target"].to_numpy(dtype=bool)),
         "n_questions": labels["question"].nunique(),
         "runs": sorted(set(labels["run"])),
         "seed": seed,
@@ -272,12 +263,8 @@ def _common_report(
         "left_out": n_left_out_by_reason,
         "n_imported": int((labels["origin"] == FROM_IMPORT).sum()),
         "labels_digest": labels_digest(labels, scores),
+        "held_out": list(zip(labels["run"], labels["item_id"], predictions.tolist(), strict=True)),
     }
-
-
-def _held_out(labels: pd.DataFrame, predictions: Floats) -> list[tuple[str, str, float]]:
-    """Return run, item and out-of-fold probability of each label."""
-    return list(zip(labels["run"], labels["item_id"], predictions.tolist(), strict=True))
 
 
 def roll_back_calibrator(store: Store, version: int, *, author: str, reason: str) -> None:
@@ -298,12 +285,41 @@ def tune_weights_on_runs(
 ) -> TunedWeights:
     """Tune weights on the labels of runs, or of every run with labels."""
     _require_objective(objective)
+    rows, _ = _usable_labels(load_labelled_features(store, runs, target=target))
+    return _tune(rows, objective, seed)
+
+
+def tune_weights_by_domain(
+    store: Store,
+    runs: Sequence[str] | None,
+    *,
+    objective: str = "auc",
+    target: str = DEFAULT_TARGET,
+    seed: int = 0,
+) -> dict[str, TunedWeights | str]:
+    """Return weights tuned on the labels of each domain, or why it has none.
+
+    A domain is an item's category, or the suite's name for items without one.
+    """
+    _require_objective(objective)
     labels = load_labelled_features(store, runs, target=target)
-    usable_rows, left_out = select_usable_labels(labels)
-    components, y = _components_and_targets(usable_rows)
-    require_labels(len(labels), y, left_out, "an r_raw", NO_R_RAW_ADVICE)
+    result: dict[str, TunedWeights | str] = {}
+    for name, domain_labels in labels.groupby(DOMAIN_FEATURE, sort=True):
+        domain_labels.attrs = {}
+        try:
+            result[str(name)] = _tune(_usable_labels(domain_labels)[0], objective, seed)
+        except NotCalibrated as error:
+            result[str(name)] = str(error)
+    return result
+
+
+def _tune(rows: pd.DataFrame, objective: str, seed: int) -> TunedWeights:
     return tune_weights(
-        components, y, usable_rows["question"].tolist(), objective=objective, seed=seed
+        rows[list(COMPONENT_NAMES)].to_numpy(dtype=float),
+        rows["target"].to_numpy(dtype=bool),
+        rows["question"].tolist(),
+        objective=objective,
+        seed=seed,
     )
 
 
@@ -317,14 +333,13 @@ def _require_objective(objective: str) -> None:
 
 def _refusal_reason(store: Store, fit_result: FitResult) -> str:
     """Return why no version of a fit is kept; "" where one may be."""
-    quality, report = fit_result.choice.chosen_trial.quality, fit_result.report
-    assert quality is not None
-    gain, method = quality.gained, fit_result.calibrator.method
-    if gain.hi is None or gain.hi >= 0:
+    report, method = fit_result.report, fit_result.calibrator.method
+    quality = next(entry for entry in report["methods"] if entry["method"] == method)
+    if quality["gained"]["hi"] is None or quality["gained"]["hi"] >= 0:
         return (
             f"{method} does not predict {report['n']} labels better than their base rate"
-            f" {report['base_rate']:.3g} does: Brier score {_interval_text(quality.brier)}, minus"
-            f" that of the base rate {_interval_text(gain)}. Label more items, or use"
+            f" {report['base_rate']:.3g} does: Brier score {_text(quality['brier'])}, minus"
+            f" that of the base rate {_text(quality['gained'])}. Label more items, or use"
             " another score."
         )
     baseline = trivial_reason(report) if "baselines" in report else ""
@@ -332,18 +347,16 @@ def _refusal_reason(store: Store, fit_result: FitResult) -> str:
         entry = report["baselines"][baseline]
         return (
             f"{method} does not predict {report['n']} labels better than {baseline} alone:"
-            f" Brier score {_interval_text(quality.brier)}, of {baseline}"
-            f" {_stored_interval_text(entry['brier'])}, difference"
-            f" {_stored_interval_text(entry['brier_difference'])}. Measure more"
+            f" Brier score {_text(quality['brier'])}, of {baseline} {_text(entry['brier'])},"
+            f" difference {_text(entry['brier_difference'])}. Measure more"
             " (--scorer text_features, a critic, a process reward model), or label more items."
         )
+    own_kind = (report["labels_digest"], method, _map_names(_stored_params(fit_result)))
     for version in list_calibrators(store).to_dict("records"):
-        stored_target = json.loads(version["report"]).get("target", DEFAULT_TARGET)
-        if stored_target != report["target"]:
-            continue
-        if (version["labels_digest"], version["method"]) == (report["labels_digest"], method) and (
-            _map_names(json.loads(version["params"])) == _map_names(_stored_params(fit_result))
-        ):
+        target = json.loads(version["report"]).get("target", DEFAULT_TARGET)
+        maps = _map_names(json.loads(version["params"]))
+        kind = (version["labels_digest"], version["method"], maps)
+        if target == report["target"] and kind == own_kind:
             return (
                 f"version {version['version']} is {method} too, fitted on the same {report['n']}"
                 " labels. Label more items, or put it into use with cotlab calibrate --rollback"
@@ -352,11 +365,7 @@ def _refusal_reason(store: Store, fit_result: FitResult) -> str:
     return ""
 
 
-def _interval_text(interval: Interval) -> str:
-    return interval_text(interval.point, interval.lo, interval.hi)
-
-
-def _stored_interval_text(interval: Mapping[str, Any]) -> str:
+def _text(interval: Mapping[str, Any]) -> str:
     return interval_text(interval["point"], interval["lo"], interval["hi"])
 
 

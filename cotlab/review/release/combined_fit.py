@@ -47,14 +47,13 @@ class CombinedResult:
 
     choice: CalibratorChoice
     """The fit as the only method."""
-    params: Mapping[str, Any]
-    """``Combination.params`` with ``families``: feature → its family."""
     labels: pd.DataFrame
     """The labels that it was fitted on."""
     left_out: Mapping[str, int]
     """Number of the others, by reason."""
     report: Mapping[str, Any]
-    """``defined_parts``, ``combination`` (``params``), ``baselines`` (name → ``auroc, brier``,
+    """``defined_parts``, ``combination`` (``Combination.params`` with ``families``: feature → its
+    family), ``baselines`` (name → ``auroc, brier``,
     ``brier_difference`` and ``auroc_difference``: combined minus baseline, each with its paired
     interval over questions; ``is_bar``: whether the fit has to beat it; ``reason`` where it is not
     measured) and ``unseen_domains`` (``all``: ``auroc, brier, auroc_length`` of labels predicted
@@ -124,7 +123,7 @@ def fit_measured_features(
         },
         "unseen_domains": _measure_unseen_domains(usable_rows, y, questions, names, seed),
     }
-    return CombinedResult(choice, params, usable_rows, left_out, report)
+    return CombinedResult(choice, usable_rows, left_out, report)
 
 
 def _measure_baseline(
@@ -182,42 +181,30 @@ def _measure_unseen_domains(
         labels, y, questions, names=LENGTH_FEATURES, only=largest, seed=seed
     )
 
-    def measure(mask: np.ndarray[Any, Any]) -> dict[str, Any]:
-        is_predicted = mask & ~np.isnan(predictions)
-        has_length = is_predicted & ~np.isnan(length_predictions)
+    def measured(measure: str, values: Floats, mask: np.ndarray[Any, Any]) -> Any:
+        rows = np.flatnonzero(mask & ~np.isnan(predictions) & ~np.isnan(values))
+        if not len(rows):
+            return None
+        groups = [questions[int(row)] for row in rows]
+        return interval_json(measure_interval(measure, values[rows], y[rows], groups, seed=seed))
+
+    def measures(mask: np.ndarray[Any, Any]) -> dict[str, Any]:
         return {
             "n": int(mask.sum()),
             "n_positive": int(y[mask].sum()),
-            "auroc": _measured("auroc", predictions, y, questions, is_predicted, seed),
-            "brier": _measured("brier", predictions, y, questions, is_predicted, seed),
-            "auroc_length": _measured("auroc", length_predictions, y, questions, has_length, seed),
+            "auroc": measured("auroc", predictions, mask),
+            "brier": measured("brier", predictions, mask),
+            "auroc_length": measured("auroc", length_predictions, mask),
         }
 
     return {
-        "all": measure(domains.isin(largest).to_numpy()),
+        "all": measures(domains.isin(largest).to_numpy()),
         "domains": {
-            name: {
-                **measure((domains == name).to_numpy()),
-                "reason": reason_by_domain.get(name, ""),
-            }
+            name: measures((domains == name).to_numpy())
+            | {"reason": reason_by_domain.get(name, "")}
             for name in largest
         },
     }
-
-
-def _measured(
-    measure: str,
-    predictions: Floats,
-    y: np.ndarray[Any, Any],
-    questions: Sequence[str],
-    mask: np.ndarray[Any, Any],
-    seed: int,
-) -> dict[str, Any] | None:
-    rows = np.flatnonzero(mask)
-    if not len(rows):
-        return None
-    groups = [questions[int(row)] for row in rows]
-    return interval_json(measure_interval(measure, predictions[rows], y[rows], groups, seed=seed))
 
 
 def trivial_reason(report: Mapping[str, Any]) -> str:

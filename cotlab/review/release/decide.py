@@ -68,20 +68,18 @@ def load_scored_items(
         else feature_table(store, runs)
     )
     calibrated_table = calibrated_scores(store, table)
-    target = calibrator_target(calibrator)
-    target_table = load_targets(store, runs, target=target)
+    target_table = load_targets(store, runs, target=calibrator_target(calibrator))
     target_by_item = target_table.set_index(["run", "item_id"])["target"].to_dict()
-    item_keys = zip(table["run"], table["item_id"], strict=True)
-    targets = pd.Series(
-        [target_by_item.get(key) for key in item_keys], index=table.index, dtype=object
-    )
-    columns = calibrated_table[["r_raw", "r_cal", "calibrator"]]
+    keys = zip(table["run"], table["item_id"], strict=True)
+    targets = pd.Series([target_by_item.get(key) for key in keys], index=table.index, dtype=object)
     has_probability = calibrated_table["r_cal"].notna()  # a combined one needs no r_raw
-    table = table.assign(
+    return table.assign(
         status=table["status"].mask(has_probability, "ok"),
         reason=table["reason"].mask(has_probability, None),
+        **calibrated_table[["r_raw", "r_cal", "calibrator"]],
+        told=calibrated_table["why"],
+        target=targets,
     )
-    return table.assign(**columns, told=calibrated_table["why"], target=targets)
 
 
 def count_unscored_items(store: Store, run: str, n_decided: int) -> int:
@@ -206,18 +204,9 @@ def set_policy(store: Store, policy: Policy, *, author: str, reason: str) -> Pol
     return Policy(policy.thresholds, policy.capacity, policy.minutes, version, policy.how)
 
 
-def count_decision_reasons(decisions: Sequence[Decision]) -> list[tuple[str, str, int]]:
-    """Count decisions by action and kind of reason, the most frequent first in an action."""
-    return _count_reason_pairs((decision.action, decision.reason) for decision in decisions)
-
-
-def count_stored_reasons(table: pd.DataFrame) -> list[tuple[str, str, int]]:
-    """Count decisions of a stored table as ``reasons`` does."""
-    return _count_reason_pairs(zip(table["action"], table["reason"], strict=True))
-
-
-def _count_reason_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    counts = Counter((action, reason.partition(":")[0]) for action, reason in pairs)
+def count_reasons(rulings: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Count (action, reason) by action and kind of reason, the most frequent first in an action."""
+    counts = Counter((action, reason.partition(":")[0]) for action, reason in rulings)
     return sorted(
         ((*kind, n) for kind, n in counts.items()),
         key=lambda row: (ACTIONS.index(row[0]), -row[2], row[1]),
@@ -238,48 +227,29 @@ def _write_decisions(
     None, and nothing is written, where another policy or calibrator has come into use meanwhile: a
     stricter one would be bypassed.
     """
-    n_by_action = {
-        action: sum(decision.action == action for decision in decisions) for action in ACTIONS
-    }
+    calibrator = decisions[0].calibrator
     with store.writing() as connection:
         policy_version, calibrator_version = current_versions(connection)
-        if decisions[0].calibrator != calibrator_version or not (
-            is_temporary or applied_policy.version == policy_version
-        ):
+        is_current = is_temporary or applied_policy.version == policy_version
+        if calibrator != calibrator_version or not is_current:
             return None
-        stored_by_item = {
-            decision.item_id: decision for decision in newest_decisions(connection, [run])
-        }
-        decision_pairs = [
-            (stored_by_item.get(decision.item_id), decision) for decision in decisions
-        ]
-        decisions = [
-            (
-                stored_decision
-                if stored_decision and is_same_decision(stored_decision, new_decision)
-                else new_decision
-            )
-            for stored_decision, new_decision in decision_pairs
-        ]
-        n_written = add_decisions(connection, decisions)
-        if n_written:
+        stored_by_item = {stored.item_id: stored for stored in newest_decisions(connection, [run])}
+        for k, decision in enumerate(decisions):
+            stored = stored_by_item.get(decision.item_id)
+            if stored and is_same_decision(stored, decision):
+                decisions[k] = stored
+        if n_written := add_decisions(connection, decisions):
+            actions = [str(decision.action) for decision in decisions]
             audit_entry = {
-                **n_by_action,
+                **{action: actions.count(action) for action in ACTIONS},
                 "written": n_written,
                 "policy": applied_policy.version,
-                "calibrator": decisions[0].calibrator,
+                "calibrator": calibrator,
             }
             if applied_policy.version is None and applied_policy.thresholds:
                 audit_entry["thresholds"] = applied_policy.to_columns()["thresholds"]
-            add_audit(
-                connection,
-                author,
-                "decide",
-                f"run {run}",
-                None,
-                audit_entry,
-                TEMPORARY_POLICY_REASON if is_temporary else "",
-            )
+            reason = TEMPORARY_POLICY_REASON if is_temporary else ""
+            add_audit(connection, author, "decide", f"run {run}", None, audit_entry, reason)
     return decisions
 
 

@@ -143,6 +143,9 @@ def store_drift_check(store: Store, check: DriftCheck) -> bool:
         )
 
 
+_STORED_CHECK = TypeAdapter(DriftCheck)
+
+
 def drift_json(check: DriftCheck) -> dict[str, Any]:
     """Return a check as JSON values."""
     return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
@@ -150,7 +153,7 @@ def drift_json(check: DriftCheck) -> dict[str, Any]:
 
 def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
     """Return the check that ``drift_json`` was made of."""
-    return TypeAdapter(DriftCheck).validate_python(dict(data))
+    return _STORED_CHECK.validate_python(dict(data))
 
 
 def measure_drift(

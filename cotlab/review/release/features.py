@@ -23,7 +23,7 @@ from cotlab.stats.composite import COMPONENT_NAMES
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.feature_scores import load_feature_scores
-from cotlab.suites.importers.chains import CORRECT_KEY
+from cotlab.suites.importers.records import CORRECT_KEY
 from cotlab.text.chain_features.chain import FAMILIES
 
 ANSWER_FEATURE = "answer_correct"

@@ -11,7 +11,6 @@ import pandas as pd
 
 from cotlab.reliability.calibrator import (
     CalibratorChoice,
-    MeasuredQuality,
     MethodTrial,
     select_calibrator,
 )
@@ -88,13 +87,11 @@ def trial_report(trial: MethodTrial) -> dict[str, Any]:
     record: dict[str, Any] = {"method": trial.method, "refused": trial.refusal_reason, "note": ""}
     if trial.quality is None or trial.calibrator is None:
         return record
-    return {**record, "note": trial.calibrator.note, **quality_json(trial.quality)}
-
-
-def quality_json(quality: MeasuredQuality) -> dict[str, Any]:
-    """Return the measures of probabilities as JSON values, without the diagram."""
+    quality = trial.quality
     interval_fields = ("brier", "log_loss", "ece", "auroc", "gained")
     return {
+        **record,
+        "note": trial.calibrator.note,
         **{name: interval_json(getattr(quality, name)) for name in interval_fields},
         "band": list(quality.band),
         "bins": quality.bins,
@@ -147,70 +144,55 @@ def fit_domain_maps(
     calibrator_by_domain: dict[str, Calibrator] = {}
     report_by_domain: dict[str, Any] = {}
     predictions = overall_predictions.copy()
-    for name, rows in labels.reset_index(drop=True).groupby("domain").groups.items():
-        row_indices = np.asarray(rows, dtype=int)
-        if not str(name):
-            continue
-        questions = labels["question"].iloc[row_indices].tolist()
-        overall_brier = interval_json(
-            measure_interval(
-                "brier", overall_predictions[row_indices], y[row_indices], questions, seed=seed
-            )
-        )
+    domains = labels["domain"].to_numpy()
+    for name in sorted(set(domains) - {""}):
+        rows = np.flatnonzero(domains == name)
+        own_y, overall = y[rows], overall_predictions[rows]
+        questions = labels["question"].iloc[rows].tolist()
         record = report_by_domain[str(name)] = {
-            "n": len(row_indices),
-            "n_positive": int(y[row_indices].sum()),
-            "all": overall_brier,
+            "n": len(rows),
+            "n_positive": int(own_y.sum()),
+            "all": interval_json(measure_interval("brier", overall, own_y, questions, seed=seed)),
             "own": None,
             "difference": None,
             "used": "all",
             "chosen": None,
             "methods": [],
         }
-        fold_indices = fold_scores = None
+        own_folds = own_scores = None
         if folds is not None and scores_by_fold is not None:
-            used_folds, fold_indices = np.unique(folds[row_indices], return_inverse=True)
-            fold_scores = [scores_by_fold[fold][row_indices] for fold in used_folds]
+            used_folds, own_folds = np.unique(folds[rows], return_inverse=True)
+            own_scores = [scores_by_fold[fold][rows] for fold in used_folds]
         try:
-            if fold_indices is not None and len(set(fold_indices)) < 2:
+            if own_folds is not None and len(set(own_folds)) < 2:
                 raise NotCalibrated("its labels lie in one fold")
             choice = select_calibrator(
-                scores[row_indices],
-                y[row_indices],
+                scores[rows],
+                own_y,
                 questions,
                 method=method,
                 seed=seed,
-                folds=fold_indices,
-                fold_scores=fold_scores,
+                folds=own_folds,
+                fold_scores=own_scores,
             )
         except NotCalibrated as error:
             record["why"] = f"{NO_DOMAIN_MAP_REASON}{error}"
             continue
-        chosen_trial = choice.chosen_trial
-        assert (
-            chosen_trial.calibrator is not None
-            and chosen_trial.predictions is not None
-            and chosen_trial.quality is not None
-        )
-        brier_difference = measure_difference(
-            "brier",
-            overall_predictions[row_indices],
-            chosen_trial.predictions,
-            y[row_indices],
-            questions,
-            seed=seed,
+        chosen = choice.chosen_trial
+        assert chosen.calibrator is not None and chosen.predictions is not None
+        assert chosen.quality is not None
+        difference = measure_difference(
+            "brier", overall, chosen.predictions, own_y, questions, seed=seed
         )
         record |= {
-            "own": interval_json(chosen_trial.quality.brier),
-            "difference": interval_json(brier_difference),
-            "chosen": chosen_trial.method,
+            "own": interval_json(chosen.quality.brier),
+            "difference": interval_json(difference),
+            "chosen": chosen.method,
             "methods": [trial_report(trial) for trial in choice.trials],
-            "why": (
-                f"{NO_DOMAIN_MAP_REASON}its own, {chosen_trial.method}, is not better beyond chance"
-            ),
+            "why": f"{NO_DOMAIN_MAP_REASON}its own, {chosen.method}, is not better beyond chance",
         }
-        if brier_difference.hi is not None and brier_difference.hi < 0:
-            calibrator_by_domain[str(name)] = chosen_trial.calibrator
-            predictions[row_indices] = chosen_trial.predictions
+        if difference.hi is not None and difference.hi < 0:
+            calibrator_by_domain[str(name)] = chosen.calibrator
+            predictions[rows] = chosen.predictions
             record |= {"used": "own", "why": choice.reason}
     return calibrator_by_domain, report_by_domain, predictions

@@ -89,16 +89,13 @@ def complete_features(store: Store, table: pd.DataFrame) -> pd.DataFrame:
     """
     if table["run"].nunique() < 2:
         return table
-    chains = _chain_numbers(store, table)
-    known = first_known_values(table[_FEATURES], chains).loc[chains].set_axis(table.index)
+    chains = pd.Series(_chain_numbers(store, table), index=table.index)
+    known = table[_FEATURES].groupby(chains).transform("first")
     completed = table.assign(**{name: table[name].fillna(known[name]) for name in _FEATURES})
-    chain_numbers = pd.Series(chains, index=table.index)
-    first_composites = table[table["status"] == "ok"].assign(number=chain_numbers)
-    first_composites = first_composites.drop_duplicates("number").set_index("number")
-    is_filled = (table["reason"] == NO_COMPOSITE_REASON) & chain_numbers.isin(
-        first_composites.index
-    )
-    filled = first_composites.loc[chain_numbers[is_filled], _COMPOSITE_COLUMNS]
+    composites = table[table["status"] == "ok"].set_axis(chains[table["status"] == "ok"])
+    composites = composites[~composites.index.duplicated()]
+    is_filled = (table["reason"] == NO_COMPOSITE_REASON) & chains.isin(composites.index)
+    filled = composites.loc[chains[is_filled], _COMPOSITE_COLUMNS]
     for name in _COMPOSITE_COLUMNS:
         column = completed[name].copy()
         column[is_filled] = filled[name].to_numpy()

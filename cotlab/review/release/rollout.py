@@ -87,37 +87,41 @@ def rollout_progress(store: Store, counts: dict[str, int] | None = None) -> Roll
 def _measuring_phase(
     number: int, required_letters: str, components_by_run: dict[str, set[str]]
 ) -> RolloutPhase:
-    best_run, run_components = max(
+    best_run, measured = max(
         components_by_run.items(),
         key=lambda entry: len(entry[1] & set(required_letters)),
         default=("", set()),
     )
-    present_components = [part for part in required_letters if part in run_components]
-    state_text = (
-        f"run {best_run} has {', '.join(present_components)}"
-        if present_components
-        else "no run has any of it"
+    present = [part for part in required_letters if part in measured]
+    state_text = f"run {best_run} has {', '.join(present)}" if present else "no run has any of it"
+    step = (
+        len(present) == len(required_letters),
+        f"a run with defined scores of {', '.join(required_letters)}",
+        f"cotlab run --task-suite SUITE --profile phase{number}",
     )
-    missing_text = f"a run with defined scores of {', '.join(required_letters)}"
-    command = f"cotlab run --task-suite SUITE --profile phase{number}"
-    return _make_phase(
-        number,
-        state_text,
-        ((len(present_components) == len(required_letters), missing_text, command),),
-    )
+    return _make_phase(number, state_text, step)
 
 
 def _calibrated_phase(counts: dict[str, int]) -> RolloutPhase:
+    n_labels, n_decided = counts["labels"], counts["decided_now"]
     state_text = (
-        f"{counts['labels']} labels, {'a' if counts['calibrated'] else 'no'} calibrator in use,"
+        f"{n_labels} labels, {'a' if counts['calibrated'] else 'no'} calibrator in use,"
         f" {'a' if counts['policies'] else 'no'} policy"
     )
     if counts["calibrated"]:
-        state_text += f", {counts['decided_now']} items decided with that calibrator"
-    steps = (
+        state_text += f", {n_decided} items decided with that calibrator"
+    needed_text = "a calibrator"
+    if n_labels < MIN_TRUSTED_LABELS:
+        needed_text += (
+            f", fitted on labels: about {MIN_TRUSTED_LABELS - n_labels} more make"
+            f" {MIN_TRUSTED_LABELS}, which isotonic needs"
+        )
+    return _make_phase(
+        4,
+        state_text,
         (
             counts["calibrated"] > 0,
-            _labels_needed_text(counts["labels"]),
+            needed_text,
             "cotlab labels queue RUN, then cotlab calibrate RUN",
         ),
         (
@@ -125,25 +129,27 @@ def _calibrated_phase(counts: dict[str, int]) -> RolloutPhase:
             "thresholds",
             "cotlab policy set --low LOW --high HIGH --reason WHY",
         ),
-        (
-            counts["decided_now"] > 0,
-            "decisions on a run with the calibrator in use",
-            "cotlab decide RUN",
-        ),
+        (n_decided > 0, "decisions on a run with the calibrator in use", "cotlab decide RUN"),
     )
-    return _make_phase(4, state_text, steps)
 
 
 def _monitoring_phase(counts: dict[str, int]) -> RolloutPhase:
-    labels_text = _count_text(counts["labels_after"], "label")
-    checks_text = _count_text(counts["checks_after"], "check")
-    state_text = f"{labels_text} and {checks_text} of drift since the calibrator in use"
-    if not counts["calibrated"]:
-        checks_text = _count_text(counts["checks"], "check")
+    def count_text(name: str, noun: str) -> str:
+        return f"{counts[name]} {noun}{'' if counts[name] == 1 else 's'}"
+
+    if counts["calibrated"]:
         state_text = (
-            f"no calibrator yet that labels or checks could be newer than; {checks_text} of drift"
+            f"{count_text('labels_after', 'label')} and {count_text('checks_after', 'check')} of"
+            " drift since the calibrator in use"
         )
-    steps = (
+    else:
+        state_text = (
+            "no calibrator yet that labels or checks could be newer than;"
+            f" {count_text('checks', 'check')} of drift"
+        )
+    return _make_phase(
+        5,
+        state_text,
         (
             counts["labels_after"] > 0,
             "labels of items near a threshold, given after the calibrator was fitted",
@@ -155,40 +161,24 @@ def _monitoring_phase(counts: dict[str, int]) -> RolloutPhase:
             "cotlab drift REFERENCE CURRENT",
         ),
     )
-    return _make_phase(5, state_text, steps)
 
 
-def _make_phase(
-    number: int, state_text: str, steps: tuple[tuple[bool, str, str], ...]
-) -> RolloutPhase:
-    missing_steps = [
-        (missing_text, command) for is_done, missing_text, command in steps if not is_done
-    ]
-    missing_text = "; ".join(missing_text for missing_text, _ in missing_steps)
-    command = missing_steps[0][1] if missing_steps else ""
+def _make_phase(number: int, state_text: str, *steps: tuple[bool, str, str]) -> RolloutPhase:
+    missing = [(text, command) for is_done, text, command in steps if not is_done]
     return RolloutPhase(
-        number, PHASE_TITLES[number - 1], not missing_steps, state_text, missing_text, command
+        number,
+        PHASE_TITLES[number - 1],
+        not missing,
+        state_text,
+        "; ".join(text for text, _ in missing),
+        missing[0][1] if missing else "",
     )
-
-
-def _labels_needed_text(n_labels: int) -> str:
-    if n_labels >= MIN_TRUSTED_LABELS:
-        return "a calibrator"
-    return (
-        f"a calibrator, fitted on labels: about {MIN_TRUSTED_LABELS - n_labels} more make"
-        f" {MIN_TRUSTED_LABELS}, which isotonic needs"
-    )
-
-
-def _count_text(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _measured_components(store: Store) -> dict[str, set[str]]:
     components_by_run: dict[str, set[str]] = {}
-    for row in runs_with_metrics(store, [*COMPONENT_BY_METRIC, "feature"], "feature").to_dict(
-        "records"
-    ):
+    rows = runs_with_metrics(store, [*COMPONENT_BY_METRIC, "feature"], "feature")
+    for row in rows.to_dict("records"):
         part = row["facet"] if row["metric"] == "feature" else COMPONENT_BY_METRIC[row["metric"]]
         if part in COMPONENT_BY_METRIC.values():
             components_by_run.setdefault(str(row["run"]), set()).add(part)

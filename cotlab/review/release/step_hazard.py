@@ -13,6 +13,7 @@ from cotlab.core.types import Item
 from cotlab.figures.style import interval_text
 from cotlab.reliability.hazard import (
     HAZARD_METHOD,
+    HazardFit,
     HazardModel,
     Integers,
     fit_hazard_with_predictions,
@@ -183,36 +184,30 @@ def _measure_model(
     """Return a model fitted on all chains and its report, out of fold and beside its baseline."""
     table, steps = chains.chains, chains.steps
     marked, clusters = table["first_wrong"].to_numpy(dtype=np.int64), table["cluster"].tolist()
-    domains = table["domain"].tolist()
-    fit, baseline_fit = (
-        fit_hazard_with_predictions(steps, marked, clusters, names=feature_names, seed=seed)
-        for feature_names in (names, baseline_names)
-    )
+    shared = marked, clusters, table["domain"].tolist()
 
     def measure(located: Integers) -> dict[str, Any]:
-        measures = location_measures(located, marked, clusters, domains, seed=seed)
+        measures = location_measures(located, *shared, seed=seed)
+        intervals = {name: getattr(measures, name) for name in ("pb_f1", "exact", "none_right")}
         return {
-            "pb_f1": interval_json(measures.pb_f1),
-            "exact": interval_json(measures.exact),
-            "none_right": interval_json(measures.none_right),
+            **{name: interval_json(interval) for name, interval in intervals.items()},
             "by_domain": dict(measures.pb_f1_by_set),
         }
 
-    difference = location_difference(
-        baseline_fit.located, fit.located, marked, clusters, domains, seed=seed
-    )
+    def in_folds(names: Sequence[str]) -> HazardFit:
+        return fit_hazard_with_predictions(steps, marked, clusters, names=names, seed=seed)
+
+    def in_other_domains(names: Sequence[str]) -> dict[str, Any]:
+        return measure(locate_in_other_domains(steps, marked, clusters, names=names, seed=seed))
+
+    fit, baseline = in_folds(names), in_folds(baseline_names)
+    difference = location_difference(baseline.located, fit.located, *shared, seed=seed)
     try:
-        other_domains: dict[str, Any] = measure(
-            locate_in_other_domains(steps, marked, clusters, names=names, seed=seed)
-        ) | {
-            "baseline": measure(
-                locate_in_other_domains(steps, marked, clusters, names=baseline_names, seed=seed)
-            )
-        }
+        other_domains = in_other_domains(names) | {"baseline": in_other_domains(baseline_names)}
     except NotCalibrated as refused:
         other_domains = {"reason": str(refused)}
     report = measure(fit.located) | {
-        "baseline": measure(baseline_fit.located),
+        "baseline": measure(baseline.located),
         "difference": interval_json(difference),
         "other_domains": other_domains,
         "folds": int(fit.folds.max()) + 1,
@@ -319,18 +314,7 @@ def forecast_steps(store: Store, run: str, item: Item, suite_name: str) -> StepF
     if len(steps) < 2:
         return None
     domain, report = item.category or suite_name, version["report"]
-
-    def without(reason: str) -> StepForecast:
-        return StepForecast(
-            int(version["version"]), TEXT_MODEL, domain, steps, (), None, None, report, reason
-        )
-
-    if domain not in report["domains"]:
-        return without(
-            f"version {version['version']} was fitted on chains of"
-            f" {', '.join(report['domains'])}, none of {domain}: label steps of such chains and"
-            " fit it anew with cotlab calibrate --steps"
-        )
+    number = int(version["version"])
     scores = load_step_scores(store, run, [item.id]).get(item.id, {})
     table = step_frame([ChainContent(item.question, steps, domain, None, scores)], sorted(scores))
     models = {
@@ -339,19 +323,26 @@ def forecast_steps(store: Store, run: str, item: Item, suite_name: str) -> StepF
         if name in version["params"]
     }
     usable = [name for name, model in models.items() if set(model.features) <= set(table)]
-    if not usable:
+    reason = ""
+    if domain not in report["domains"]:
+        reason = (
+            f"version {number} was fitted on chains of {', '.join(report['domains'])}, none of"
+            f" {domain}: label steps of such chains and fit it anew with cotlab calibrate --steps"
+        )
+    elif not usable:
         missing = sorted({f for model in models.values() for f in model.features} - set(table))
-        return without(f"the version reads {', '.join(missing)}, which the run did not measure")
-    model = models[usable[0]]
-    predicted = model.predict(table)
+        reason = f"the version reads {', '.join(missing)}, which the run did not measure"
+    if reason:
+        return StepForecast(number, TEXT_MODEL, domain, steps, (), None, None, report, reason)
+    predicted = models[usable[0]].predict(table)
     located = int(predicted.located[0])
     return StepForecast(
-        int(version["version"]),
+        number,
         usable[0],
         domain,
         steps,
-        tuple(map(float, predicted.steps["first"])),
-        float(predicted.sound[0]),
-        None if located == NO_MISTAKE else located,
-        report,
+        first=tuple(map(float, predicted.steps["first"])),
+        sound=float(predicted.sound[0]),
+        located=None if located == NO_MISTAKE else located,
+        report=report,
     )

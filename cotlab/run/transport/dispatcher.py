@@ -57,7 +57,7 @@ class Dispatcher:
             run_id, response_log, limits, prices, progress, journal or Journal()
         )
         self.progress, self._log = progress, response_log
-        self._providers = providers
+        self.providers = providers
         self._channels = {
             ref: self._channel_for(ref, provider, batch) for ref, provider in providers.items()
         }
@@ -147,7 +147,7 @@ class Dispatcher:
 
     def _send_request(self, request: Request, key: str) -> asyncio.Future[Reply]:
         channel = self._channels[request.model]
-        if request.kind not in self._providers[request.model].answers:
+        if request.kind not in self.providers[request.model].answers:
             failed_future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
             failed_future.set_result(
                 Failed(

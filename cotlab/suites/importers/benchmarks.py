@@ -13,98 +13,42 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from cotlab.core.types import Item, Suite
-from cotlab.suites.importers.chains import (
-    ANSWER_KEY,
-    CORRECT_KEY,
-    SplitSteps,
-    check_correct,
-    number_draws,
-    read_chain_steps,
-)
-from cotlab.suites.importers.question_answer import prefix_reserved_keys
-from cotlab.suites.jsonl import RecordReader, collect_items
-from cotlab.suites.shipped import open_suite_file, printable_text, unusable_file_error
-from cotlab.suites.strict_json import (
-    DefectReporter,
-    ParsedLine,
-    check_answer,
-    check_id,
-    check_text,
-    describe_json,
-    read_records,
-)
+from cotlab.core.types import Item
+from cotlab.suites.importers.records import ANSWER_KEY, CORRECT_KEY, Record, check_correct
+from cotlab.suites.jsonl import RecordReader
+from cotlab.suites.shipped import printable_text, unusable_file_error
+from cotlab.suites.strict_json import ParsedLine, check_text, describe_json, read_records
 
 MISTAKE_KEY, STEP_LABELS_KEY, FAITHFUL_KEY = "first_mistake", "step_labels", "faithful"
 _MAX_CELL_CHARACTERS = 2**24
 _LABELS_OF_CHAINS = {"FAITHFUL_COT": True, "UNFAITHFUL_COT": False}
+_CALCULATION_NOTE_PATTERN = re.compile(r"<<[^<>\n]*>>")  # a note of GSM8K: <<48/2=24>>
 _STEP_NUMBER_PATTERN = re.compile(r"\s*step\s+(\d{1,4})\b", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class _Record:
-    """A record of a file: its fields are read once, and the others are meta."""
+def read_gsm8k(record: Record) -> Item:
+    """Read a worked solution and its ``#### 1,080`` in one text.
 
-    fields: Mapping[str, Any]
-    report: DefectReporter
-    default_id: str
-    split: SplitSteps
-    used: set[str] = field(default_factory=set)
-
-    def get(self, name: str) -> Any:
-        """Return a field that must be there; None after a report."""
-        self.used.add(name)
-        if name not in self.fields:
-            keys = printable_text(", ".join(self.fields), 120) or "none"
-            self.report(name, f"is missing; the fields are {keys}")
-        return self.fields.get(name)
-
-    def text(self, name: str) -> str:
-        """Return a field that holds text."""
-        value = self.get(name)
-        return check_text(value, name, self.report, "a string") if name in self.fields else ""
-
-    def index(self, name: str, value: object, n_steps: int, base: int) -> int | None:
-        """Return the index from 0 of a step that is counted from ``base``; None after a report."""
-        if type(value) is not int or not 0 <= value - base < n_steps:
-            value_text = value if type(value) is int else describe_json(value)
-            self.report(
-                name, f"must be a step from {base} to {n_steps - 1 + base}; found {value_text}"
-            )
-            return None
-        return value - base
-
-    def item(
-        self,
-        item_id: object,
-        question: str,
-        answer: object,
-        chain: object,
-        chain_field: str,
-        meta: Mapping[str, Any],
-        category: str = "",
-    ) -> Item:
-        """Return the item; fields that were not read join its meta."""
-        further = {name: value for name, value in self.fields.items() if name not in self.used}
-        further = {f"source_{name}" if name in meta else name: v for name, v in further.items()}
-        return Item(
-            check_id(str(item_id) if type(item_id) is int else item_id, "id", self.report),
-            question,
-            check_answer(answer, "answer", self.report),
-            read_chain_steps(chain, chain_field, self.split, self.report)
-            if chain is not None
-            else (),
-            category,
-            {**meta, **prefix_reserved_keys(further)},
-        )
+    Each line of the solution is a step, without its ``<<a=b>>`` notes; the answer is what follows
+    ``####`` without commas, its unit, sign and decimals as they stand.
+    """
+    question, solution = record.text("question"), record.text("answer")
+    lines = _CALCULATION_NOTE_PATTERN.sub("", solution).splitlines()
+    *steps, last_line = [line.strip() for line in lines if line.strip()] or [""]
+    answer = last_line.removeprefix("####").replace(",", "").strip()
+    if solution and (not last_line.startswith("####") or not answer):
+        found = printable_text(last_line, 60)
+        record.report("answer", f'must end in a line "#### 18"; its last line is {found!r}')
+    elif solution and not steps:
+        record.report("answer", 'is an empty chain: no step stands before "####"')
+    chain = steps or None
+    return record.item(record.default_id, question, answer or None, chain, "answer", {})
 
 
-def _processbench(record: _Record) -> Item:
+def _processbench(record: Record) -> Item:
     """Read a chain; its category is its set, which the id begins with: math of "math-17"."""
     steps, label = record.get("steps"), record.get("label")
     n_steps = len(steps) if isinstance(steps, list) else 0
@@ -118,7 +62,7 @@ def _processbench(record: _Record) -> Item:
     return record.item(item_id, question, None, steps, "steps", meta, set_name)
 
 
-def _prm800k(record: _Record) -> Item:
+def _prm800k(record: Record) -> Item:
     """Read a solution: the one that was written before in phase 2, else the chosen steps."""
     question, label = record.get("question"), record.get("label")
     rows = label.get("steps") if isinstance(label, dict) else None
@@ -157,7 +101,7 @@ def _prm800k(record: _Record) -> Item:
     return record.item(record.default_id, problem, answer, steps, "steps", meta)
 
 
-def _mr_gsm8k(record: _Record) -> Item:
+def _mr_gsm8k(record: Record) -> Item:
     """Read a solution; its first error is counted from 1, or as its steps are numbered."""
     steps = record.get("model_output_steps")
     if isinstance(steps, str):
@@ -193,7 +137,7 @@ def _mr_gsm8k(record: _Record) -> Item:
     )
 
 
-def _prmbench(record: _Record) -> Item:
+def _prmbench(record: Record) -> Item:
     """Read the modified process; its steps count from 1."""
     steps, errors = record.get("modified_process"), record.get("error_steps")
     n_steps = len(steps) if isinstance(steps, list) else 0
@@ -217,7 +161,7 @@ def _prmbench(record: _Record) -> Item:
     )
 
 
-def _faithcot(record: _Record) -> Item:
+def _faithcot(record: Record) -> Item:
     """Read one sample of a question of FaithCoT-Bench's responses."""
     options, sample = record.fields.get("options"), record.get("sample")
     question = record.text("question")
@@ -237,7 +181,7 @@ def _faithcot(record: _Record) -> Item:
     return record.item(record.default_id, question, answer, chain, "sample", meta)
 
 
-def _bonafide(record: _Record) -> Item:
+def _bonafide(record: Record) -> Item:
     """Read one chain of BonaFide with all labels of its steps and of itself."""
     labels = record.get("labels")
     chain_labels = {_LABELS_OF_CHAINS.get(label["label_type"]) for label in labels} - {None}
@@ -312,76 +256,25 @@ def _read_bonafide(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
-    """How the files of a benchmark are read."""
+class Format:
+    """How the files of a format are read."""
 
-    convert: Callable[[_Record], Item]
+    convert: Callable[[Record], Item]
     """Makes the item of a record."""
     read: RecordReader = read_records
     """Yields the records of a file."""
     files_are_sets: bool = False
-    """Whether each file of the benchmark is a set of its own, whose name is the items' category."""
+    """Whether each file is a set of its own, whose name is the items' category."""
+    counts_draws: bool = True
+    """Whether items with one question are numbered as its draws."""
 
 
-BENCHMARKS: Mapping[str, Benchmark] = {
-    "processbench": Benchmark(_processbench, files_are_sets=True),
-    "prm800k": Benchmark(_prm800k),
-    "mr-gsm8k": Benchmark(_mr_gsm8k),
-    "prmbench": Benchmark(_prmbench),
-    "faithcot-bench": Benchmark(_faithcot, _read_faithcot),
-    "bonafide": Benchmark(_bonafide, _read_bonafide),
+BENCHMARKS: Mapping[str, Format] = {
+    "processbench": Format(_processbench, files_are_sets=True),
+    "prm800k": Format(_prm800k),
+    "mr-gsm8k": Format(_mr_gsm8k),
+    "prmbench": Format(_prmbench),
+    "faithcot-bench": Format(_faithcot, _read_faithcot),
+    "bonafide": Format(_bonafide, _read_bonafide),
 }
 """Benchmarks by the name of their format."""
-
-
-def import_benchmark(
-    name: str, path: str | Path, *, split: SplitSteps, good_lines: bool = False
-) -> Suite:
-    """Import a file of a published benchmark, or a folder of them.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``BENCHMARKS``.
-    path : str or Path
-        The file, as it is published; of a folder, its ``.json`` files in the order of their names.
-        Where each file is a set, as always of a folder of several, its name is the category of
-        items that have none.
-    split : callable
-        Text of a chain -> texts of its steps, where the benchmark has a text.
-    good_lines : bool
-        Leave out defective records instead of rejecting the file.
-
-    Raises
-    ------
-    SuiteErrors
-        Every defect of the file with its field.
-    """
-    benchmark, folder = BENCHMARKS[name], Path(path)
-    files = sorted(folder.glob("*.json")) if folder.is_dir() else [folder]
-    if not files:
-        raise unusable_file_error(path, "holds no .json file")
-    items: list[Item] = []
-    for file in files:
-        with open_suite_file(file) as stream:
-            convert = partial(_convert, benchmark, file.stem, split)
-            file_items = collect_items(
-                stream, str(file), convert, good_lines=good_lines, read=benchmark.read
-            )
-        names_set = benchmark.files_are_sets or len(files) > 1
-        items += [
-            replace(item, category=item.category or (file.stem if names_set else ""))
-            for item in file_items
-        ]
-    return Suite.from_items(folder.stem, number_draws(items))
-
-
-def _convert(
-    benchmark: Benchmark,
-    stem: str,
-    split: SplitSteps,
-    fields: Mapping[str, Any],
-    position: int,
-    report: DefectReporter,
-) -> Item:
-    return benchmark.convert(_Record(fields, report, f"{stem}-{position:04d}", split))

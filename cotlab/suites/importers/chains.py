@@ -1,4 +1,4 @@
-"""Import recorded chains of any tool: JSON arrays or JSONL, one chain or several a question.
+"""Formats whose fields have names of their own: questions with answers, and recorded chains.
 
 What was logged of a chain stands in ``Item.meta``: ``model_answer`` the model's answer,
 ``answer_correct`` whether the log calls it correct (null where it says nothing). Items with one
@@ -7,19 +7,22 @@ question have one ``cluster``, the first one's id, and count their ``draw`` from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from cotlab.core.reasoning import own_text, read_reasoning
-from cotlab.core.types import CLUSTER_KEY, DRAW_KEY, Item, Step, Suite
-from cotlab.suites.importers.question_answer import prefix_reserved_keys
-from cotlab.suites.jsonl import collect_items
-from cotlab.suites.shipped import open_suite_file, printable_text
+from cotlab.core.types import Item
+from cotlab.suites.importers.records import (
+    ANSWER_KEY,
+    CORRECT_KEY,
+    Record,
+    check_correct,
+    prefix_reserved_keys,
+    read_chain_steps,
+    report_missing,
+)
 from cotlab.suites.strict_json import (
-    DefectReporter,
     ParsedLine,
     check_answer,
     check_id,
@@ -28,10 +31,6 @@ from cotlab.suites.strict_json import (
     read_records,
 )
 
-SplitSteps = Callable[[str], Sequence[str]]
-"""Text of a chain -> texts of its steps."""
-ANSWER_KEY, CORRECT_KEY = "model_answer", "answer_correct"
-"""Keys of the meta: the model's answer as it was logged, and whether the log calls it correct."""
 _MISSING = object()
 
 
@@ -57,68 +56,30 @@ class ChainFields:
     """Field of the id; None for the file's stem and the position."""
 
 
-def import_chains(
-    path: str | Path, fields: ChainFields, *, split: SplitSteps, good_lines: bool = False
-) -> Suite:
-    """Import recorded chains under fields of any name.
-
-    Parameters
-    ----------
-    path : str or Path
-        A JSON array of objects, or JSONL.
-    fields : ChainFields
-    split : callable
-        Text of a chain -> texts of its steps.
-    good_lines : bool
-        Leave out defective records instead of rejecting the file.
-
-    Returns
-    -------
-    Suite
-        One item a chain. Further fields are ``Item.meta``.
-
-    Raises
-    ------
-    SuiteErrors
-        Every defect of the file with its field.
-    """
-    with open_suite_file(path) as stream:
-        items = collect_items(
-            stream,
-            str(path),
-            partial(_chain_item, Path(path).stem, fields, split),
-            good_lines=good_lines,
-            read=partial(_read_chains, fields),
-        )
-    return Suite.from_items(Path(path).stem, number_draws(items))
+def read_question(fields: ChainFields, record: Record) -> Item:
+    """Read a question with its chain and answer, and the category where it is a text."""
+    question, chain = record.text(fields.question), record.get(fields.chain)
+    answer_field = fields.answer or "answer"
+    answer = record.get(answer_field)
+    item_id = record.default_id if fields.id is None else record.get(fields.id)
+    category = record.fields.get("category")
+    if isinstance(category, str):
+        record.used.add("category")
+    if fields.chain in record.fields and chain is None:
+        record.report(fields.chain, "must be a string or a list of strings; found null")
+    return record.item(
+        record.default_id if fields.id and fields.id not in record.fields else item_id,
+        question,
+        check_answer(str(answer) if type(answer) is int else answer, answer_field, record.report),
+        chain,
+        fields.chain,
+        {},
+        category if isinstance(category, str) else "",
+        fields.id or "id",
+    )
 
 
-def number_draws(items: Iterable[Item]) -> list[Item]:
-    """Return items with ``cluster`` and ``draw`` where several have the same question."""
-    items = list(items)
-    ids_by_question: dict[str, list[str]] = {}
-    for item in items:
-        ids_by_question.setdefault(item.question, []).append(item.id)
-    numbered_items = []
-    for item in items:
-        draws = ids_by_question[item.question]
-        if len(draws) > 1:
-            numbering = {CLUSTER_KEY: draws[0], DRAW_KEY: draws.index(item.id)}
-            item = replace(item, meta={**numbering, **item.meta})
-        numbered_items.append(item)
-    return numbered_items
-
-
-def check_correct(value: object, field: str, report: DefectReporter) -> bool | None:
-    """Return whether an answer is correct, from true, false, 1, 0 or null; report other values."""
-    if value is None:
-        return None
-    if value not in (True, False):
-        report(field, f"must be true, false or null; found {describe_json(value)}")
-    return bool(value)
-
-
-def _read_chains(fields: ChainFields, stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
+def read_chains(fields: ChainFields, stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
     """Yield ``{"record", "entry", "draw"}`` for each chain; without several, one a record."""
     for parsed in read_records(stream, path):
         if parsed.value is None or fields.chains is None:
@@ -137,14 +98,9 @@ def _read_chains(fields: ChainFields, stream: BinaryIO, path: str) -> Iterator[P
             yield parsed._replace(value=chain_value, defects=list(parsed.defects))
 
 
-def _chain_item(
-    stem: str,
-    fields: ChainFields,
-    split: SplitSteps,
-    parsed: Mapping[str, Any],
-    position: int,
-    report: DefectReporter,
-) -> Item:
+def read_chain(fields: ChainFields, chain_record: Record) -> Item:
+    """Read one chain of `read_chains`, with what its own object or the record says of it."""
+    parsed, report = chain_record.fields, chain_record.report
     record, draw = parsed["record"], parsed.get("draw")
 
     def find(field: str) -> Any:
@@ -156,8 +112,7 @@ def _chain_item(
             if draw is not None and isinstance(value, list) and field != fields.question:
                 value = value[draw] if len(value) == parsed["n"] else _MISSING
         if value is _MISSING:
-            keys = printable_text(", ".join(record), 120) or "none"
-            report(printable_text(field, 60), f"is missing; the fields are {keys}")
+            report_missing(record, field, report)
             return None
         return value
 
@@ -173,7 +128,7 @@ def _chain_item(
         meta[ANSWER_KEY] = own_text(chain).strip()
     if fields.correct is not None:
         meta[CORRECT_KEY] = check_correct(find(fields.correct), fields.correct, report)
-    item_id = f"{stem}-{position:04d}" if fields.id is None else find(fields.id)
+    item_id = chain_record.default_id if fields.id is None else find(fields.id)
     if fields.id is not None:
         item_id = str(item_id) if type(item_id) is int else item_id
         item_id = f"{item_id}-{draw}" if draw is not None and isinstance(item_id, str) else item_id
@@ -184,31 +139,9 @@ def _chain_item(
         check_id(item_id, fields.id or "id", report),
         check_text(find(fields.question), fields.question, report, "a string"),
         check_answer(answer, fields.answer or "answer", report),
-        read_chain_steps(chain, chain_field, split, report),
+        read_chain_steps(chain, chain_field, chain_record.split, report),
         meta=meta | _further_fields(parsed, fields, meta),
     )
-
-
-def read_chain_steps(
-    chain: object, field: str, split: SplitSteps | None, report: DefectReporter
-) -> tuple[Step, ...]:
-    """Return the steps of a list of texts, or of a text where it may be split."""
-    texts: Sequence[str] = ()
-    if isinstance(chain, list):
-        texts = [
-            check_text(text, f"{field}[{k}]", report, "a string") for k, text in enumerate(chain)
-        ]
-    elif split is not None:
-        text = check_text(chain, field, report, "a string or a list of strings")
-        texts = [step for step in split(text) if step.strip()] if text else []
-        if not text:
-            return ()
-    else:
-        report(field, f"must be a list of strings; found {describe_json(chain)}")
-        return ()
-    if not texts:
-        report(field, "is an empty chain")
-    return tuple(Step(i, text) for i, text in enumerate(texts))
 
 
 def _further_fields(

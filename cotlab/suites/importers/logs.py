@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
-import sys
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cotlab.core.errors import MissingExtra, SuiteError, SuiteErrors
+from cotlab.core.errors import CotlabError, MissingExtra, SuiteError, SuiteErrors
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Step, Suite
-from cotlab.suites.importers.log_facts import LOG_FACTS_KEY, log_facts
 from cotlab.suites.importers.log_samples import (
+    MAX_MESSAGE_CHARACTERS,
+    json_value,
     needs_all_targets,
     question_text,
     read_reply,
@@ -24,7 +24,7 @@ from cotlab.suites.importers.log_samples import (
     sample_meta,
     target_texts,
 )
-from cotlab.suites.importers.question_answer import SplitSteps
+from cotlab.suites.importers.records import SplitSteps
 from cotlab.suites.shipped import open_suite_file, printable_text, unusable_file_error
 from cotlab.suites.strict_json import check_id, check_text, json_defects
 
@@ -37,6 +37,17 @@ MAX_SAMPLE_BYTES = 2**28
 """Most bytes that one file of an archive, such as a sample, may unpack to."""
 MAX_RATIO, MIN_RATIO_BYTES = 200, 2**23
 """A file of an archive may unpack to so many times its packed size, or to so many bytes."""
+EVALUATION_FIELDS = (
+    *("task_version", "task_args", "solver", "solver_args", "tags", "model_generate_config"),
+    *("revision", "packages", "scorers", "metrics"),
+)
+"""Fields of a log's ``eval`` that are kept; arguments of the model may hold keys, and are not."""
+LOG_FIELDS = ("plan", "results", "stats", "error")
+"""Parts of a log that are kept."""
+LOG_FACTS_KEY = "inspect_log"
+"""Key of the meta of a log's first item under which its facts are."""
+TOO_LONG_KEY = "left_out"
+"""Key of the parts that are left out for their length."""
 _LOG_NAME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T.*\.json")  # 2026-11-22T19-19-53_task_id.json
 
 
@@ -242,6 +253,26 @@ def _log_header(log: EvalLog, path: str | Path) -> dict[str, str]:
     }
 
 
+def log_facts(log: EvalLog) -> dict[str, Any]:
+    """Return what a log says of itself, as JSON values, by the names that Inspect has for it.
+
+    A part of more than ``MAX_MESSAGE_CHARACTERS`` characters is left out, and named.
+    """
+    evaluation = log.eval.model_dump(mode="json", include=set(EVALUATION_FIELDS), exclude_none=True)
+    facts: dict[str, Any] = {"eval": json_value(evaluation)}
+    for name in LOG_FIELDS:
+        part = getattr(log, name)
+        if part is not None:
+            facts[name] = json_value(part.model_dump(mode="json", exclude_none=True))
+    too_long = [
+        name
+        for name, part in facts.items()
+        if len(json.dumps(part, ensure_ascii=False)) > MAX_MESSAGE_CHARACTERS
+    ]
+    short_facts = {name: part for name, part in facts.items() if name not in too_long and part}
+    return {**short_facts, **({TOO_LONG_KEY: too_long} if too_long else {})}
+
+
 def _read_log(path: str | Path) -> EvalLog:
     try:
         from inspect_ai.log import read_eval_log
@@ -260,32 +291,13 @@ def _read_log(path: str | Path) -> EvalLog:
         )
     except zipfile.BadZipFile as exc:
         raise unusable_file_error(path, "is not an Inspect log: no whole .eval archive") from exc
-    except _log_read_errors() as exc:
+    except CotlabError:
+        raise
+    except Exception as exc:  # noqa: BLE001  a damaged log fails in the way of the library that reads it
         message = printable_text(" ".join(str(exc).split()), 200)
         raise unusable_file_error(
             path, f"is not an Inspect log that can be read ({type(exc).__name__}: {message})"
         ) from exc
-
-
-def _log_read_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions of reading a damaged log; two libraries have their own."""
-    zstd_error = getattr(sys.modules.get("zstandard"), "ZstdError", zlib.error)
-    json_error = getattr(sys.modules.get("ijson.common"), "JSONError", ValueError)
-    return (
-        OSError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        LookupError,
-        EOFError,
-        AssertionError,
-        RecursionError,
-        NotImplementedError,
-        zlib.error,
-        zstd_error,
-        json_error,
-        ExceptionGroup,
-    )
 
 
 def _check_archive(name: str, path: str | Path) -> None:

@@ -101,6 +101,8 @@ _DEPENDENT_CLAUSE_RE = re.compile(
     r"(?:so|thus|hence|therefore|then|it|this|that|these|those|they|which|if|when|both|between)\b",
     re.IGNORECASE,
 )
+_LOWERED_WORDS = frozenset(["the", "a", "an", "each", "every", "one", "two", "her", "his"])
+"""Words of a clause that surely name nothing: in lower case where it is no longer first."""
 # "“Often” means ...", "$x$ is ...", "(a) is ..."; not a question
 _OPENING_MARK_RE = re.compile(r"[“\"‘'$\\(\[−-]+\w(?!.*\?\s*$)", re.DOTALL)
 # " = ", " equals "
@@ -143,11 +145,8 @@ def perturb(name: str, step: str, names: Sequence[str], rng: random.Random) -> s
         raise UnknownName("perturbation", name, tuple(PERTURBATIONS))
     start = ablations.find_label_end(step)
     changed_body = PERTURBATIONS[name].apply(step[start:], names, rng)
-    return (
-        None
-        if changed_body is None or changed_body == step[start:]
-        else step[:start] + changed_body
-    )
+    is_changed = changed_body is not None and changed_body != step[start:]
+    return f"{step[:start]}{changed_body}" if is_changed else None
 
 
 def _paraphrase_body(body: str, names: Sequence[str], rng: random.Random) -> str | None:
@@ -163,11 +162,8 @@ def _add_numeric_noise(body: str, names: Sequence[str], rng: random.Random) -> s
 
     The change is at least one unit of its last place.
     """
-    number_matches = [
-        number_match
-        for number_match in ablations.NUMBER_RE.finditer(body)
-        if body[number_match.start() - 1 : number_match.start()] != "^"
-    ]
+    found = ablations.NUMBER_RE.finditer(body)
+    number_matches = [match for match in found if body[match.start() - 1 : match.start()] != "^"]
     if not number_matches:
         return None
     stated_match = ablations.find_stated_number(body, number_matches)
@@ -265,44 +261,20 @@ def _swap_clauses(body: str, names: Sequence[str]) -> str | None:
     separators = list(_CLAUSE_SEPARATOR_RE.finditer(text))
     if len(separators) != 1 or re.search(r"[.!?:]\s", text):
         return None
-    first_clause = text[: separators[0].start()]
     separator = separators[0].group()
-    second_clause = text[separators[0].end() :]
-    if (
-        not (_FINITE_VERB_RE.search(first_clause) and _FINITE_VERB_RE.search(second_clause))
-        or "," in first_clause + second_clause
-    ):
+    clauses = first_clause, second_clause = text.split(separator)
+    if not all(_FINITE_VERB_RE.search(clause) and clause[:1].isalnum() for clause in clauses):
         return None
-    if (
-        _FINITE_VERB_RE.match(second_clause)
-        or _DEPENDENT_CLAUSE_RE.match(first_clause)
-        or _DEPENDENT_CLAUSE_RE.match(second_clause)
-    ):
+    if _FINITE_VERB_RE.match(second_clause) or any(map(_DEPENDENT_CLAUSE_RE.match, clauses)):
         return None
-    if not (second_clause[:1].isalnum() and first_clause[:1].isalnum()):
+    if "," in first_clause + second_clause:
         return None
-    if first_clause.split()[0].lower() in (
-        "the",
-        "a",
-        "an",
-        "each",
-        "every",
-        "one",
-        "two",
-        "her",
-        "his",
-    ):
+    if first_clause.split()[0].lower() in _LOWERED_WORDS:
         first_clause = first_clause[0].lower() + first_clause[1:]
     elif first_clause[0].isalpha() and first_clause.split()[0] not in names:
         return None
-    return (
-        second_clause[0].upper()
-        + second_clause[1:]
-        + separator
-        + first_clause
-        + end_mark
-        + body[len(body.rstrip()) :]
-    )
+    second_clause = second_clause[0].upper() + second_clause[1:]
+    return second_clause + separator + first_clause + end_mark + body[len(body.rstrip()) :]
 
 
 def _negate_body(body: str, names: Sequence[str], rng: random.Random) -> str | None:

@@ -17,7 +17,7 @@ from cotlab.reliability.volumes import schedule_reviews
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.readable_chains import left_out_text, require_readable
 from cotlab.review.release.decide import (
-    count_stored_reasons,
+    count_reasons,
     decide_run,
     load_policy,
     load_scored_items,
@@ -214,7 +214,8 @@ def render_all_decisions(view: DecisionView) -> None:
     _show_decisions(page_rows, view.run_id, columns, f"decisions-{chosen_action}")
     csv_button("decisions", rows, "decisions")
     reasons_text = ", ".join(
-        f"{action}: {shorten(kind, 60)} ({n})" for action, kind, n in count_stored_reasons(rows)
+        f"{action}: {shorten(kind, 60)} ({n})"
+        for action, kind, n in count_reasons(zip(rows["action"], rows["reason"], strict=True))
     )
     st.caption(escape_markdown(f"{len(page_rows)} of {len(rows)}. {reasons_text}."))
 

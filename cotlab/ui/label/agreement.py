@@ -156,7 +156,7 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
             with st.container(width=176):
                 query = {"run": row["run"], "item": row["item_id"]}
                 components.page_link(
-                    "item", escape_markdown(shorten(row["item_id"], 22)), "article", query
+                    "items", escape_markdown(shorten(row["item_id"], 22)), "article", query
                 )
             with st.container(width="stretch", gap="xxsmall"):
                 verdicts_text = "; ".join(

@@ -63,4 +63,4 @@ def _render_label(given_label: GivenLabel, blind_runs: frozenset[str]) -> None:
         if label.run_id not in blind_runs:
             query = {"run": label.run_id, "item": label.item_id}
             title = escape_markdown(f"{shorten(view.model, 30)}: {shorten(label.item_id, 30)}")
-            components.page_link("item", title, "article", query)
+            components.page_link("items", title, "article", query)

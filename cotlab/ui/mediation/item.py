@@ -14,8 +14,7 @@ from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.analysis.tables.mediation import Setting
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
-from cotlab.figures.mediation import metric_label
-from cotlab.figures.span_heatmap import span_name, span_sort_key
+from cotlab.figures.mediation import metric_label, span_name, span_sort_key
 from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
 from cotlab.stats.resample import RESAMPLES
 from cotlab.ui import cached, charts, components

@@ -10,7 +10,7 @@ from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.run.resolved import NO_SUBJECT
 from cotlab.store.recorded_models import GENERATOR_KEYS
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
-from cotlab.suites.importers.chains import ANSWER_KEY, CORRECT_KEY
+from cotlab.suites.importers.records import ANSWER_KEY, CORRECT_KEY
 from cotlab.ui.text import escape_markdown, shorten
 
 _RECORD_KEYS = (*GENERATOR_KEYS, ANSWER_KEY, CORRECT_KEY, MISTAKE_KEY, FAITHFUL_KEY)

@@ -13,7 +13,7 @@ from cotlab.analysis.tables.run import absent_modes_note, run_ccs_metrics
 from cotlab.analysis.verdict.headlines import order_by_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.types import CCS_METRICS
-from cotlab.figures.step_positions import ccs_by_position
+from cotlab.figures.steps import ccs_by_position
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store.database import Store
@@ -39,7 +39,7 @@ def test_the_metric_that_a_verdict_is_read_from_opens_the_page(views: dict[str, 
     assert isinstance(data, FigureData) and data.choice.metric == "answer_change"
     figure = ccs_by_position(data.table)
     assert figure.layout.meta["title"].startswith(
-        "How often the answer changes, by the step's position"
+        "Step effect (CCS) by position: answers that change"
     )
     named = [trace.name for trace in figure.data if trace.showlegend]
     assert named == ["corrupt", "paraphrase", "remove"]
@@ -48,7 +48,7 @@ def test_the_metric_that_a_verdict_is_read_from_opens_the_page(views: dict[str, 
 def test_with_removal_alone_the_page_opens_on_it(views: dict[str, RunView]) -> None:
     data = make_figure_table(views["one"], "ccs_by_position", FigureChoice())
     assert isinstance(data, FigureData) and data.note == ""
-    assert "Mode: remove." in ccs_by_position(data.table).layout.meta["subtitle"]
+    assert "Shown: remove." in ccs_by_position(data.table).layout.meta["subtitle"]
 
 
 def test_the_order_is_that_of_the_validation_report(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from cotlab.review.labelling.processbench import (
 )
 from cotlab.review.labelling.truth import load_truth
 from cotlab.store.database import Store, store_folder
-from cotlab.suites.importers.benchmarks import import_benchmark
+from cotlab.suites.importers.formats import import_suite_file
 from cotlab.suites.jsonl import write_suite
 from cotlab.text.steps import split_steps
 from tests.review.labelling.test_step_labels import STEPS, mark, put, say
@@ -80,7 +80,7 @@ def test_the_file_is_imported_with_the_same_labels(store: Store, tmp_path: Path)
     assert result.exit_code == 0 and "3 labelled chains" in result.output
     assert f"Left out: 2 chains: {UNLABELLED_REASON}." in result.output
 
-    suite = import_benchmark("processbench", path, split=split_steps)
+    suite = import_suite_file("processbench", path, split=split_steps)
     write_suite(suite, tmp_path / "suite.jsonl")
     done = cotlab.run_suite(
         str(tmp_path / "suite.jsonl"),

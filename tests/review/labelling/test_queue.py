@@ -20,7 +20,7 @@ from cotlab.review.labelling.session import SkipAction, apply_actions, latest_la
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.live import Leases
-from tests.support.stores.queued import fill, label_all, pairs, submit
+from tests.support.stores.queued import fill, label_all, made_label, pairs, submit
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_an_item_is_kept_for_one_rater_and_shown_again_after_a_reload(store: Sto
         == ("i-0", first.label_id)
     )
     assert asked(store, queue, "bob").item_id == "i-1"
-    assert submit(store, first.make_label("acceptable", True))
+    assert submit(store, made_label(first, "acceptable", True))
     assert asked(store, queue, "ann").item_id == "i-2"  # i-1 is bob's
 
 
@@ -62,7 +62,7 @@ def test_a_clock_that_goes_back_keeps_no_item_from_others(
     monkeypatch.setattr(time, "time", lambda: now() - 3600)
     second = asked(store, queue, "bob")
     assert second.item_id == first.item_id and not lease_next_items(store, queue, "ann")
-    assert submit(store, first.make_label("acceptable", True))
+    assert submit(store, made_label(first, "acceptable", True))
 
 
 def test_a_key_pressed_twice_writes_one_label_and_the_first_press_counts(store: Store) -> None:
@@ -70,10 +70,10 @@ def test_a_key_pressed_twice_writes_one_label_and_the_first_press_counts(store: 
     item = asked(store, queue, "ann")
     with ThreadPoolExecutor(4) as pool:
         landed = list(
-            pool.map(lambda _: submit(store, item.make_label("acceptable", True)), range(4))
+            pool.map(lambda _: submit(store, made_label(item, "acceptable", True)), range(4))
         )
     assert sorted(landed) == [False, False, False, True]
-    assert not submit(store, item.make_label("not_acceptable", False))
+    assert not submit(store, made_label(item, "not_acceptable", False))
     assert label_store.list_labels(store, history=True)["reasoning"].tolist() == ["acceptable"]
 
 
@@ -122,9 +122,9 @@ def test_what_was_said_late_or_beyond_what_is_wanted_is_kept(store: Store) -> No
     let_run_out(store)
     other = asked(store, queue, "bob")
     assert not lease_next_items(store, queue, "ann") and submit(
-        store, other.make_label("not_acceptable", True)
+        store, made_label(other, "not_acceptable", True)
     )
-    assert submit(store, late.make_label("acceptable", True))
+    assert submit(store, made_label(late, "acceptable", True))
     assert label_store.list_labels(store)["rater"].tolist() == ["bob", "ann"]
     assert not lease_next_items(store, queue, "cid")
 
@@ -137,7 +137,7 @@ def test_who_asks_while_a_label_lands_is_not_asked_for_more_than_is_wanted(
     item, claim = asked(store, queue, "ann"), Leases.claim
 
     def claim_late(*args: object, **more: object) -> object:
-        submit(store, item.make_label("acceptable", True))
+        submit(store, made_label(item, "acceptable", True))
         return claim(*args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Leases, "claim", claim_late)
@@ -151,7 +151,7 @@ def test_skipped_items_come_back_at_the_end_when_asked_for(store: Store) -> None
         assert item.item_id == expected
         apply_actions(store, queue, "ann", [SkipAction(item.run, item.item_id)])
     assert asked(store, queue, "bob").item_id == "i-0"  # skipped by ann alone
-    submit(store, asked(store, queue, "ann").make_label("acceptable", True))
+    submit(store, made_label(asked(store, queue, "ann"), "acceptable", True))
     assert not lease_next_items(store, queue, "ann")
     assert queues.measure_progress(store, queue, "ann") == queues.QueueProgress(
         3, 1, 1, 3, n_rater_labelled=1, n_rater_left=0, n_rater_skipped=2
@@ -165,8 +165,8 @@ def test_skipped_items_come_back_at_the_end_when_asked_for(store: Store) -> None
 def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     queue = make_queue(store, "q", pairs(), author="me")
     one = asked(store, queue, "ann")
-    submit(store, one.make_label("acceptable", True, note="first thought"))
-    submit(store, asked(store, queue, "ann").make_label("acceptable", False))
+    submit(store, made_label(one, "acceptable", True, note="first thought"))
+    submit(store, made_label(asked(store, queue, "ann"), "acceptable", False))
     given = latest_labels(store, queue, "ann")
     assert [each.label.item_id for each in given] == ["i-1", "i-0"]
     changed = replace(
@@ -191,15 +191,15 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     again = asked(store, queue, "ann")
     assert again.item_id == "i-0" and again.label_id != one.label_id
     assert not submit(
-        store, one.make_label("unsure", None)
+        store, made_label(one, "unsure", None)
     )  # a press that comes late is still the first one
-    assert submit(store, again.make_label("unsure", None))
+    assert submit(store, made_label(again, "unsure", None))
 
 
 def test_undo_gives_back_what_was_said_in_another_queue(store: Store) -> None:
     here, there = (make_queue(store, name, pairs(1), author="me") for name in ("here", "there"))
-    submit(store, asked(store, there, "ann").make_label("not_acceptable", True))
-    submit(store, asked(store, here, "ann").make_label("acceptable", True))
+    submit(store, made_label(asked(store, there, "ann"), "not_acceptable", True))
+    submit(store, made_label(asked(store, here, "ann"), "acceptable", True))
     with pytest.raises(QueueError, match="outside of this queue"):
         undo_label(store, there, "ann")
     undo_label(store, here, "ann")
@@ -251,8 +251,8 @@ def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Stor
     queue = make_queue(store, "q", pairs(), author="me")
     assert submit(
         store,
-        asked(store, queue, "ann").make_label(
-            "unsure", None, note="the question is cut off", flagged=True
+        made_label(
+            asked(store, queue, "ann"), "unsure", None, note="the question is cut off", flagged=True
         ),
     )
     row = label_store.list_labels(store).iloc[0]
@@ -295,7 +295,7 @@ def test_what_makes_no_queue(
 
 def test_a_label_has_to_be_of_the_queue(store: Store) -> None:
     queue = make_queue(store, "q", pairs(2), author="me")
-    label = asked(store, queue, "ann").make_label("acceptable", True)
+    label = made_label(asked(store, queue, "ann"), "acceptable", True)
     assert not submit(store, replace(label, item_id="i-7"))
     with pytest.raises(UnknownName, match="queue 'nope'"):
         submit(store, replace(label, queue="nope"))

@@ -18,7 +18,7 @@ from cotlab.review.labelling.readable_chains import (
 from cotlab.review.labelling.session import undo_label
 from cotlab.review.labelling.truth import load_truth
 from cotlab.store.database import Store
-from tests.support.stores.queued import fill, label_all, pairs, submit
+from tests.support.stores.queued import fill, label_all, made_label, pairs, submit
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_settled_label_beats_the_majority_until_it_is_taken_back(store: Store)
 
     assert sound() is True
     (item,) = lease_next_items(store, adjudication, "dee")
-    label = item.make_label("not_acceptable", None)
+    label = made_label(item, "not_acceptable", None)
     submit(store, label)
     assert sound() is False
     settlement = list_settlements(store)["run-1", "i-0"]

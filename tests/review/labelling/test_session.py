@@ -14,7 +14,7 @@ from cotlab.review.labelling.session import SkipAction, UndoAction, apply_action
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.live import Leases
-from tests.support.stores.queued import fill, pairs
+from tests.support.stores.queued import fill, made_label, pairs
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def test_what_is_told_again_is_done_once(store: Store) -> None:
     queue = make_queue(store, "q", pairs(4), author="t")
     first, second, third, _ = lease_next_items(store, queue, "ann", 10)
     acts = [
-        first.make_label("acceptable", True),
-        second.make_label("not_acceptable", None, note="no"),
+        made_label(first, "acceptable", True),
+        made_label(second, "not_acceptable", None, note="no"),
         UndoAction(second.label_id),
         SkipAction(third.run, third.item_id),
     ]
@@ -48,14 +48,16 @@ def test_what_is_told_again_is_done_once(store: Store) -> None:
     again, *_ = lease_next_items(store, queue, "ann", 10, first_item=(second.run, second.item_id))
     assert (again.item_id, again.label_id != second.label_id) == ("i-1", True)
     assert held(store, queue, "ann") == ["i-1", "i-3"]
-    assert apply_actions(store, queue, "ann", [again.make_label("acceptable", True)]).n_written == 1
+    assert (
+        apply_actions(store, queue, "ann", [made_label(again, "acceptable", True)]).n_written == 1
+    )
     assert [one.label.item_id for one in latest_labels(store, queue, "ann")] == ["i-1", "i-0"]
 
 
 def test_a_label_of_another_moment_queue_or_person_is_refused_with_the_reason(store: Store) -> None:
     queue, other = (make_queue(store, name, pairs(2), author="t") for name in "qo")
     item, _ = lease_next_items(store, queue, "ann", 2)
-    said = item.make_label("acceptable", True)
+    said = made_label(item, "acceptable", True)
     for wrong in (
         replace(said, id="made up"),
         replace(said, item_id="i-1"),
@@ -84,7 +86,7 @@ def test_raters_hold_equal_shares_of_what_is_left_and_keep_what_they_look_at(sto
     assert held(store, queue, "bob") == ["i-2"]
     assert held(store, queue, "ann", 1) == ["i-0"]
     mine, *_ = lease_next_items(store, queue, "ann", 2)
-    apply_actions(store, queue, "ann", [mine.make_label("unsure", None)])
+    apply_actions(store, queue, "ann", [made_label(mine, "unsure", None)])
     assert held(store, queue, "ann")[0] == "i-1"
     assert not set(held(store, queue, "ann")) & set(held(store, queue, "bob"))
 
@@ -93,7 +95,7 @@ def test_an_item_that_becomes_free_does_not_push_away_the_one_on_the_screen(stor
     queue = make_queue(store, "q", pairs(4), author="t")
     assert held(store, queue, "ann", 1) == ["i-0"] and held(store, queue, "bob", 1) == ["i-1"]
     (mine,) = lease_next_items(store, queue, "ann", 1)
-    apply_actions(store, queue, "ann", [mine.make_label("acceptable", True)])
+    apply_actions(store, queue, "ann", [made_label(mine, "acceptable", True)])
     assert held(store, queue, "ann", 1) == ["i-2"]
     apply_actions(
         store, queue, "bob", [SkipAction("run-1", "i-1")]
@@ -126,7 +128,7 @@ def test_an_undo_of_a_label_that_is_no_longer_the_last_says_so(store: Store) -> 
         store,
         queue,
         "ann",
-        [first.make_label("acceptable", True), second.make_label("acceptable", True)],
+        [made_label(first, "acceptable", True), made_label(second, "acceptable", True)],
     )  # the second elsewhere
     (why,) = apply_actions(store, queue, "ann", [UndoAction(first.label_id)]).refusals
     assert "'i-0' stays" in why and "'i-1' since" in why

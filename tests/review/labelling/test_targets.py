@@ -212,14 +212,15 @@ def test_raters_are_held_against_gold(store: Store) -> None:
     )
     say(store, [("a", "i-1", "-")], queue=queue, right=False)
     results = {
-        one.rater: (one.right.point, one.right.n) for one in review.find_gold_results(store, queue)
+        rater: (share.point, share.n)
+        for rater, share in review.find_gold_results(store, queue).items()
     }
     assert results == {"a": (1.0, 2), "b": (0.5, 2)}
     assert [one.gold.point for one in review.measure_agreement(store, queue=queue).raters] == [
         1.0,
         0.5,
     ]
-    assert review.find_gold_results(store, queue, runs=["run-2"]) == []
+    assert review.find_gold_results(store, queue, runs=["run-2"]) == {}
 
 
 def test_both_raters_of_a_pair_stand_in_the_figure(store: Store) -> None:

@@ -14,7 +14,7 @@ from cotlab.core.types import Item, Score, Step, Suite
 from cotlab.review.labelling.truth import TARGETS, load_truth, target_values
 from cotlab.store.database import Store
 from cotlab.store.write import EndedItem
-from cotlab.suites.importers.benchmarks import import_benchmark
+from cotlab.suites.importers.formats import import_suite_file
 from cotlab.text.steps import split_steps
 from tests.support.stores import add_run
 
@@ -83,7 +83,7 @@ def test_targets_follow_from_chain_and_answer(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not DATA.exists(), reason="../shared/data/processbench is missing")
 def test_processbench_is_known_from_its_file(tmp_path: Path) -> None:
-    suite = import_benchmark("processbench", DATA / "gsm8k.json", split=split_steps)
+    suite = import_suite_file("processbench", DATA / "gsm8k.json", split=split_steps)
     truth = load_truth(store_suite(tmp_path, suite), ["run-1"])
     records = json.loads((DATA / "gsm8k.json").read_text())
     labels = [-1 if first is None else first for first in truth["first_wrong_step"]]

@@ -255,11 +255,7 @@ def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
 @pytest.mark.soak
 def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
     found = calibrate_runs(store, ["run-1"], author="ann", weights="tuned", objective="auc")
-    assert (
-        found.weights is not None
-        and found.tuned_weights is not None
-        and found.report["weights"]["weights"] == found.weights
-    )
+    assert found.weights is not None and found.report["weights"]["weights"] == found.weights
     table = feature_table(store, ["run-1"]).iloc[:-1]
     own = sum(found.weights[part] * table[part] for part in PARTS)
     after = calibrated_scores(store, table)

@@ -17,10 +17,13 @@ from cotlab.reliability.maps import NotCalibrated
 from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
 from cotlab.review.labelling.targets import load_labelled_features
 from cotlab.review.release.apply import calibrated_scores
-from cotlab.review.release.calibrate import calibrate_runs, tune_weights_on_runs
+from cotlab.review.release.calibrate import (
+    calibrate_runs,
+    tune_weights_by_domain,
+    tune_weights_on_runs,
+)
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.features import feature_table
-from cotlab.review.release.tune_domains import tune_weights_by_domain
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.write import EndedItem

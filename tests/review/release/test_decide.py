@@ -23,7 +23,7 @@ from cotlab.reliability.thresholds import Costs
 from cotlab.review.release import decide
 from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.decide import (
-    count_decision_reasons,
+    count_reasons,
     count_unscored_items,
     decide_run,
     load_policy,
@@ -78,10 +78,10 @@ def test_each_decision_says_all_that_it_rests_on(store: Store) -> None:
             assert high is not None and low is not None
             wanted = "release" if one.r_cal >= high else "escalate" if one.r_cal < low else "review"
             assert one.action == wanted
-    assert sum(n for _, _, n in count_decision_reasons(made)) == 60 and (
+    assert sum(n for _, _, n in count_reasons((one.action, one.reason) for one in made)) == 60 and (
         "escalate",
         BELOW_LOW_REASON,
-    ) in {row[:2] for row in count_decision_reasons(made)}
+    ) in {row[:2] for row in count_reasons((one.action, one.reason) for one in made)}
 
 
 def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(

@@ -12,8 +12,7 @@ import pytest
 from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError, SuiteErrors
 from cotlab.core.types import Item
-from cotlab.export.inspect_facts import left_out_names, log_facts_of, log_part
-from cotlab.export.inspect_log import write_inspect_log
+from cotlab.export.inspect_log import left_out_names, log_facts_of, log_part, write_inspect_log
 from cotlab.run.config import read_config
 from cotlab.run.dryrun import plan_cautions
 from cotlab.run.imports.logs import store_inspect_log

@@ -18,8 +18,8 @@ import pytest
 from cotlab.cli.suites import import_suite
 from cotlab.core.errors import SuiteErrors
 from cotlab.core.types import Item
-from cotlab.suites.importers.benchmarks import BENCHMARKS, import_benchmark
-from cotlab.suites.importers.formats import IMPORT_FORMATS
+from cotlab.suites.importers.benchmarks import BENCHMARKS
+from cotlab.suites.importers.formats import IMPORT_FORMATS, import_suite_file
 from cotlab.text.steps import split_steps
 
 PRM800K_STEPS = [
@@ -118,7 +118,7 @@ BONAFIDE = {
 def imported(name: str, tmp_path: Path, *records: Any) -> tuple[Item, ...]:
     file = tmp_path / "file.json"
     file.write_text(json.dumps(records))
-    return import_benchmark(name, file, split=split_steps).items
+    return import_suite_file(name, file, split=split_steps).items
 
 
 def test_the_command_names_every_format() -> None:
@@ -165,7 +165,7 @@ def test_faithcot_bench_from_a_folder_of_responses(tmp_path: Path) -> None:
         (tmp_path / f"response_{n}.json").write_text(
             json.dumps({**FAITHCOT, "question": f"{n}?"}, indent=2)
         )
-    items = import_benchmark("faithcot-bench", tmp_path, split=split_steps).items
+    items = import_suite_file("faithcot-bench", tmp_path, split=split_steps).items
     assert [item.id for item in items[:2]] == ["response_0-0000", "response_0-0001"]
     assert len(items) == 4 and items[0].question == "0?\nA. a leaf\nB. a rose"
     assert [item.meta["answer_correct"] for item in items[:2]] == [True, False]
@@ -184,7 +184,7 @@ def test_bonafide_joins_the_labels_of_a_chain(tmp_path: Path) -> None:
         writer = csv.DictWriter(stream, [*BONAFIDE, "label_type", "sentence_id", "reason"])
         writer.writeheader()
         writer.writerows({**BONAFIDE, **label} for label in labels)
-    (item,) = import_benchmark("bonafide", file, split=split_steps).items
+    (item,) = import_suite_file("bonafide", file, split=split_steps).items
     assert (item.id, item.question, item.category) == ("00ff", "Q (hint: 4)", "hinting")
     assert item.meta["faithful"] is False and item.meta["model_answer"] == "4"
     assert item.meta["labels"] == labels and item.meta["target_model"] == "m"

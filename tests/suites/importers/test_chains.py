@@ -10,7 +10,8 @@ import pytest
 
 from cotlab.core.errors import SuiteErrors
 from cotlab.suites import load_suite, write_suite
-from cotlab.suites.importers.chains import ChainFields, import_chains
+from cotlab.suites.importers.chains import ChainFields
+from cotlab.suites.importers.formats import import_suite_file
 from cotlab.text.steps import split_steps
 from tests.support.command import cotlab
 
@@ -36,7 +37,7 @@ def saved(path: Path, value: Any, **options: Any) -> Path:
 @pytest.mark.parametrize("indent", [None, 1])
 def test_several_chains_of_a_question_in_an_array(indent: int | None, tmp_path: Path) -> None:
     file = saved(tmp_path / "log.json", [SAMPLES], indent=indent)
-    first, second = import_chains(file, SEVERAL, split=split_steps).items
+    first, second = import_suite_file("chains", file, SEVERAL, split=split_steps).items
     assert [step.text for step in first.steps] == ["2 + 3 = 5.", "5 + 4 = 9."]
     assert [step.text for step in second.steps] == ["2 + 3 = 6.", "6 + 4 = 10."]
     assert (first.id, second.id, first.answer) == ("7-0", "7-1", "9")
@@ -54,7 +55,9 @@ def test_several_chains_of_a_question_in_an_array(indent: int | None, tmp_path: 
 def test_fields_of_fields_and_chains_that_are_objects(tmp_path: Path) -> None:
     record = {"input": {"question": "Q"}, "runs": [{"cot": "One.\nTwo.", "ok": 1, "t": 0.7}]}
     fields = ChainFields("input.question", chain="cot", chains="runs", correct="ok")
-    (item,) = import_chains(saved(tmp_path / "a.json", [record]), fields, split=split_steps).items
+    (item,) = import_suite_file(
+        "chains", saved(tmp_path / "a.json", [record]), fields, split=split_steps
+    ).items
     assert (item.id, item.question, item.answer) == ("a-0000", "Q", None)
     assert (item.meta["answer_correct"], item.meta["t"]) == (True, 0.7)
 
@@ -68,7 +71,7 @@ def test_reasoning_is_the_chain_and_what_follows_it_the_answer(tmp_path: Path) -
     ]
     record = {"question": "Q", "chains": texts, "parsed": [43, 43, None, 43]}
     path = saved(tmp_path / "a.json", [record])
-    items = import_chains(path, ChainFields(chains="chains"), split=split_steps).items
+    items = import_suite_file("chains", path, ChainFields(chains="chains"), split=split_steps).items
     assert [[step.text for step in item.steps] for item in items] == [
         ["17 + 26 = 43.", "So 43."],
         ["17 + 26 = 43."],
@@ -82,7 +85,7 @@ def test_reasoning_is_the_chain_and_what_follows_it_the_answer(tmp_path: Path) -
         None,
     ]
     fields = ChainFields(chains="chains", model_answer="parsed")
-    logged = import_chains(path, fields, split=split_steps).items
+    logged = import_suite_file("chains", path, fields, split=split_steps).items
     assert [item.meta["model_answer"] for item in logged] == [43, 43, None, 43]
 
 
@@ -90,7 +93,7 @@ def test_a_defect_says_its_line_and_place(tmp_path: Path) -> None:
     bad = {**SAMPLES, "uid": 8, "ok": [True, "perhaps"]}
     file = saved(tmp_path / "log.json", [SAMPLES, bad, SAMPLES, {"uid": 1}, 5], indent=1)
     with pytest.raises(SuiteErrors) as caught:
-        import_chains(file, SEVERAL, split=split_steps)
+        import_suite_file("chains", file, SEVERAL, split=split_steps)
     lines = file.read_text().splitlines()
     found = [(error.line, error.field) for error in caught.value.errors]
     starts = [number for number, line in enumerate(lines, 1) if line == " {"]
@@ -101,7 +104,7 @@ def test_a_defect_says_its_line_and_place(tmp_path: Path) -> None:
         (starts[3], "[3].responses"),
         (len(lines) - 1, "[4]"),
     ]
-    kept = import_chains(file, SEVERAL, split=split_steps, good_lines=True)
+    kept = import_suite_file("chains", file, SEVERAL, split=split_steps, good_lines=True)
     assert [item.id for item in kept.items] == ["7-0", "7-1", "8-0"]
 
 
@@ -112,7 +115,7 @@ def test_a_broken_array_is_named(text: str, line: int | None, tmp_path: Path) ->
     file = tmp_path / "a.json"
     file.write_text(text)
     with pytest.raises(SuiteErrors) as caught:
-        import_chains(file, ChainFields(), split=split_steps)
+        import_suite_file("chains", file, ChainFields(), split=split_steps)
     assert caught.value.errors[0].line == line
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from cotlab.core.errors import SuiteErrors
 from cotlab.core.types import Item, Step
-from cotlab.suites import import_gsm8k, import_qa, load_suite, write_suite
+from cotlab.suites import load_suite, write_suite
+from cotlab.suites.importers.chains import ChainFields
+from cotlab.suites.importers.formats import IMPORT_FORMATS, import_suite_file
 
 
 def written(path: Path, *records: Any) -> Path:
@@ -29,7 +31,7 @@ def test_gsm8k(tmp_path: Path) -> None:
     )
     path = written(tmp_path / "test.jsonl", {"question": "How much?", "answer": answer, "level": 2})
     steps = (Step(0, "He has 2*3=6 bags."), Step(1, "That is $6*180.5=$1,083."))
-    suite = import_gsm8k(path)
+    suite = import_suite_file("gsm8k", path, split=str.splitlines)
     assert suite.name == "test"
     assert suite.items == (
         Item("test-0000", "How much?", "-1080.50 dollars", steps, meta={"level": 2}),
@@ -46,13 +48,16 @@ def test_gsm8k_defects_are_told_at_once(tmp_path: Path) -> None:
     ]
     path = written(tmp_path / "t.jsonl", good, *bad, {"question": 3, "answer": 4}, [])
     with pytest.raises(SuiteErrors) as caught:
-        import_gsm8k(path)
+        import_suite_file("gsm8k", path, split=str.splitlines)
     assert fields(caught) == [(k, "answer") for k in (2, 3, 4, 5)] + [
         (6, "question"),
         (6, "answer"),
         (7, ""),
     ]
-    assert [item.id for item in import_gsm8k(path, good_lines=True).items] == ["t-0000"]
+    assert [
+        item.id
+        for item in import_suite_file("gsm8k", path, split=str.splitlines, good_lines=True).items
+    ] == ["t-0000"]
 
 
 def test_qa_with_named_fields(tmp_path: Path) -> None:
@@ -63,22 +68,15 @@ def test_qa_with_named_fields(tmp_path: Path) -> None:
             "why": "One. Two. ",
             "a": "1",
             "nr": 7,
-            "kind": "sum",
+            "category": "sum",
             "prompt": "P",
             "page": 3,
         },
-        {"q": "Q2", "why": ["One", "Two"], "a": None, "nr": "x", "category": "c"},
+        {"q": "Q2", "why": ["One", "Two"], "a": None, "nr": "x", "category": 5},
         {"q": "Q3", "why": "One.", "a": 12, "nr": "y", "kind": None},
     )
-    suite = import_qa(
-        path,
-        split=lambda t: t.split(". "),
-        question="q",
-        chain="why",
-        answer="a",
-        id="nr",
-        category="kind",
-    )
+    fields = ChainFields("q", "why", answer="a", id="nr")
+    suite = import_suite_file("qa", path, fields, split=lambda t: t.split(". "))
     assert suite.items == (
         Item(
             "7",
@@ -88,17 +86,11 @@ def test_qa_with_named_fields(tmp_path: Path) -> None:
             "sum",
             {"source_prompt": "P", "page": 3},
         ),
-        Item("x", "Q2", None, (Step(0, "One"), Step(1, "Two")), "", {"source_category": "c"}),
+        Item("x", "Q2", None, (Step(0, "One"), Step(1, "Two")), "", {"category": 5}),
         Item("y", "Q3", "12", (Step(0, "One."),), "", {"kind": None}),
     )
     write_suite(suite, tmp_path / "back.jsonl")
     assert load_suite(tmp_path / "back.jsonl").items == suite.items
-
-
-def test_qa_without_chain_and_ids(tmp_path: Path) -> None:
-    path = written(tmp_path / "qa.jsonl", {"question": "Q", "answer": "1", "category": "c"})
-    (item,) = import_qa(path, split=str.splitlines, chain=None).items
-    assert item == Item("qa-0000", "Q", "1", (), "c")
 
 
 def test_qa_defects(tmp_path: Path) -> None:
@@ -118,7 +110,7 @@ def test_qa_defects(tmp_path: Path) -> None:
         one["id"] = None if one["id"] is None else f"b{i}"
     path = written(tmp_path / "qa.jsonl", good, *bad)
     with pytest.raises(SuiteErrors) as caught:
-        import_qa(path, split=str.splitlines, id="id")
+        import_suite_file("qa", path, ChainFields(id="id"), split=str.splitlines)
     assert fields(caught) == [
         (2, "question"),
         (3, "chain"),
@@ -132,14 +124,11 @@ def test_qa_defects(tmp_path: Path) -> None:
         (9, "id"),
         (10, "item_id"),
     ]
-    with pytest.raises(SuiteErrors, match="is missing; this line has question, chain, answer, id"):
-        import_qa(path, split=str.splitlines, question="prompt")
+    with pytest.raises(SuiteErrors, match="is missing; the fields are question, chain, answer, id"):
+        import_suite_file("qa", path, ChainFields("prompt"), split=str.splitlines)
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    for call in (
-        import_gsm8k,
-        lambda p: import_qa(p, split=str.splitlines),
-    ):
+    for kind in IMPORT_FORMATS:
         with pytest.raises(SuiteErrors, match="no such file"):
-            call(tmp_path / "absent")
+            import_suite_file(kind, tmp_path / "absent", split=str.splitlines)

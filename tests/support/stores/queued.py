@@ -7,11 +7,13 @@ for a rater, each item twice with one id, and prints what it labelled.
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from cotlab.core.labels import Label, Verdict
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.review.labelling.queue import lease_next_items
+from cotlab.review.labelling.queue import LeasedItem, lease_next_items
 from cotlab.review.labelling.session import apply_actions
 from cotlab.store.database import Store
 from tests.support.stores import add_run, composite, copy_of
@@ -44,6 +46,15 @@ def pairs(n: int = 8, run: str = "run-1") -> list[tuple[str, str, str]]:
     return [(run, f"i-{k}", "") for k in range(n)]
 
 
+def made_label(
+    leased: LeasedItem, reasoning: Verdict, answer_correct: bool | None, **more: Any
+) -> Label:
+    """Return the rater's label of a leased item, given now."""
+    key = leased.label_id, leased.run, leased.item_id, leased.rater
+    at = datetime.now(UTC)
+    return Label(*key, reasoning, answer_correct, at, queue=leased.queue, **more)
+
+
 def submit(store: Store, label: Label) -> bool:
     """Give a label as a rater's screen does; whether it is new in the store."""
     assert label.queue is not None
@@ -57,10 +68,10 @@ def label_all(
     done = []
     while found := lease_next_items(store, queue, rater):
         (item,) = found
-        label = item.make_label(verdict, item.prefilled_correct)
+        label = made_label(item, verdict, item.prefilled_correct)
         if submit(store, label):
             done.append(label)
-        assert not (twice and submit(store, item.make_label("unsure", None)))
+        assert not (twice and submit(store, made_label(item, "unsure", None)))
     return done
 
 
