@@ -55,9 +55,8 @@ def test_a_table_of_questions_is_read_by_its_columns(page: AppTest, tmp_path: Pa
     upload(page, "triage.csv", "\n".join(lines).encode())
     assert page.selectbox(key="upload-question").value == "note"
     assert page.selectbox(key="upload-answer").value == "decision"
-    assert any("answer" in w.value and "line 4" in w.value for w in page.warning) or any(
-        "decision: is empty (line 4)" in w.value for w in page.warning
-    )
+    told = " ".join(warning.value.replace("\\", "") for warning in page.warning)
+    assert "decision: is empty (line 4)" in told
     page.button(key="upload-add").click().run()
     assert page.success[0].value == "Stored 2 items."
     digest = read.list_suites(Store(tmp_path))["digest"].iloc[0]
