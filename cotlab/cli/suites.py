@@ -91,56 +91,86 @@ def split(
 
 @app.command("import")
 def import_suite(
-    kind: Annotated[
-        str,
+    path: Annotated[
+        Path,
         typer.Argument(
-            help="gsm8k, qa, inspect, chains (recorded by any tool), processbench, prm800k,"
-            " mr-gsm8k, prmbench, faithcot-bench or bonafide."
+            help="JSON, JSON Lines, CSV, Parquet, a log of Inspect, or a folder of such files."
         ),
     ],
-    path: Annotated[Path, typer.Argument(help="The file to import; inspect: or a folder of logs.")],
     output: Annotated[Path, typer.Option(help="The suite to write.")],
-    question: Annotated[
-        str, typer.Option(help="qa, chains: the question's field; a.b is a field of a field.")
-    ] = "question",
-    chain: Annotated[str, typer.Option(help="qa, chains: the chain's field.")] = "chain",
-    chains: Annotated[
-        Optional[str], typer.Option(help="chains: the field of several chains of one question.")
-    ] = None,
-    answer: Annotated[
+    form: Annotated[
         Optional[str],
-        typer.Option(help="qa, chains: the right answer's field (default for qa: answer)."),
+        typer.Option(
+            "--format",
+            help="The format, where it is not the one that the file looks like: cotlab, rows,"
+            " inspect, gsm8k, math, processbench, prm800k, mr-gsm8k, prmbench, faithcot-bench,"
+            " bonafide or lm-eval.",
+        ),
+    ] = None,
+    question: Annotated[
+        Optional[str],
+        typer.Option(help="Column of the question; a.b is the field b of a, a.0 its first entry."),
+    ] = None,
+    answer: Annotated[Optional[str], typer.Option(help="Column of the right answer.")] = None,
+    options: Annotated[
+        Optional[str], typer.Option(help="Column of the options, or A,B,C: one an option.")
+    ] = None,
+    count_from: Annotated[
+        Optional[int],
+        typer.Option(help="From where a whole-number answer counts the options.", min=0, max=1),
+    ] = None,
+    chain: Annotated[Optional[str], typer.Option(help="Column of the chain.")] = None,
+    chains: Annotated[
+        Optional[str], typer.Option(help="Column of several chains of one question.")
     ] = None,
     model_answer: Annotated[
-        Optional[str], typer.Option(help="chains: the field of the model's answer, to keep it.")
+        Optional[str], typer.Option(help="Column of the model's answer, to keep it.")
     ] = None,
     correct: Annotated[
-        Optional[str], typer.Option(help="chains: the field of whether that answer is correct.")
+        Optional[str], typer.Option(help="Column of whether that answer is correct.")
     ] = None,
-    id_field: Annotated[
-        Optional[str],
-        typer.Option("--id", help="qa, chains: the id's field (default: the position)."),
+    id_column: Annotated[
+        Optional[str], typer.Option("--id", help="Column of the id (default: the position).")
     ] = None,
+    category: Annotated[Optional[str], typer.Option(help="Column of the category.")] = None,
     good_lines: Annotated[
         bool, typer.Option("--good-lines", help="Import the good lines, and name the others.")
     ] = False,
 ) -> None:
-    """Turn another format into a suite."""
+    """Turn a file of any format into a suite.
+
+    Format and columns are those that the file looks like; say what is otherwise. The name "" leaves
+    a column out.
+    """
     from cotlab.core.errors import SuiteErrors
-    from cotlab.suites.importers.chains import ChainFields
+    from cotlab.suites.importers.door import detect_form
     from cotlab.suites.importers.formats import import_suite_file
     from cotlab.text.steps import split_steps
 
-    fields = ChainFields(question, chain, chains, answer, model_answer, correct, id_field)
+    named = {
+        "question": question,
+        "answer": answer,
+        "options": options,
+        "chain": chain,
+        "chains": chains,
+        "model_answer": model_answer,
+        "correct": correct,
+        "id": id_column,
+        "category": category,
+        "count_from": count_from,
+    }
+    columns = {role: name for role, name in named.items() if name is not None}
+    detected = detect_form(path).corrected(form, columns)
+    print(f"{path} is read as {detected.text}")
     n_left_out = 0
     try:
-        suite = import_suite_file(kind, path, fields, split=split_steps)
+        suite = import_suite_file(detected, path, split=split_steps)
     except SuiteErrors as defects:
         if not good_lines or not defects.n_good_lines:
             raise
-        suite = import_suite_file(kind, path, fields, split=split_steps, good_lines=True)
-        for error in defects.errors[:MAX_LISTED_DEFECTS]:
-            print(f"Left out: {error}", file=sys.stderr)
+        suite = import_suite_file(detected, path, split=split_steps, good_lines=True)
+        for text in defects.groups[:MAX_LISTED_DEFECTS]:
+            print(f"Left out: {text}", file=sys.stderr)
         n_left_out = len({(error.path, error.line, error.raw) for error in defects.errors})
     _write_and_print(suite, output, n_left_out)
 

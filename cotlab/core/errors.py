@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -55,6 +56,22 @@ class SuiteErrors(CotlabError):
             else "\nNothing was run."
         )
         super().__init__(join_errors(self.errors) + run_note)
+
+    @property
+    def groups(self) -> list[str]:
+        """What is wrong, each defect once with its lines: "answer: is empty (lines 3, 8)"."""
+        lines_by_defect: dict[str, list[int]] = {}
+        for error in self.errors:
+            field = re.sub(r"^\[\d+\]\.?", "", error.field)
+            text = f"{field}: {error.message}" if field else error.message
+            lines_by_defect.setdefault(text, []).extend([] if error.line is None else [error.line])
+        texts = []
+        for text, lines in lines_by_defect.items():
+            shown = ", ".join(f"{line:,}" for line in lines[:3])
+            more = f" and {len(lines) - 3:,} more" if len(lines) > 3 else ""
+            where = f" ({'line' if len(lines) == 1 else 'lines'} {shown}{more})" if lines else ""
+            texts.append(text + where)
+        return texts
 
 
 class UnknownName(CotlabError):

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import CotlabError, SuiteErrors
 from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
-from cotlab.suites.importers.chains import ChainFields
-from cotlab.suites.importers.formats import (
-    FORMATS_WITH_FIELDS,
-    IMPORT_FORMATS,
-    import_suite_file,
-)
-from cotlab.suites.jsonl import load_suite, parse_suite
+from cotlab.suites.importers.door import ROWS, Form, detect_form
+from cotlab.suites.importers.formats import IMPORT_FORMATS, import_suite_file
+from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import shipped_suites
 from cotlab.suites.split import split_by_question
 from cotlab.text.steps import split_steps
@@ -33,16 +32,21 @@ from cotlab.ui.new_run.questions import QUESTION_PARAM
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
 
-EXAMPLE_LINE = (
-    '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth":'
-    ' "…"}'
-)
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-
-MODEL_CHAINS_LABEL = "Chains are the model's own"
-"""Label of the box for suites without chains."""
-SUITE_FORMAT = "cotlab (.jsonl)"
-"""The format that suites are kept in."""
+COLUMN_LABELS = {
+    "question": "Question",
+    "answer": "Right answer",
+    "options": "Options",
+    "id": "Id",
+    "category": "Category",
+    "chain": "Chain",
+    "chains": "Several chains",
+    "model_answer": "Model's answer",
+    "correct": "Its correctness",
+}
+"""Labels of what a column can hold."""
 
 
 def suite_labels() -> dict[str, str]:
@@ -155,115 +159,141 @@ def render_preview(suite: Suite) -> None:
         render_rows(blocks, key=f"read-{suite.digest[:8]}-{item.id}")
 
 
-def render_upload() -> Suite | None:
-    """Check an uploaded file, store its suite and return it; None where nothing was stored.
+class _Upload(NamedTuple):
+    """What an uploaded file gives."""
 
-    A file with defects lists each of them, and is stored only where its good lines are
-    requested.
+    suite: Suite | None
+    """Its good lines; None without any."""
+    defects: tuple[str, ...]
+    """What is wrong with the others, each defect with its lines."""
+    rows: tuple[tuple[Any, ...], ...]
+    """(line, field, message, text) of each defect."""
+
+
+def render_upload() -> Suite | None:
+    """Show what an uploaded file holds, store its suite on request and return it.
+
+    None where nothing was stored.
     """
     if not access.has_role("admin"):
         st.info("A suite is stored for all users: uploading one needs the role admin.")
         return None
-    parse_upload = _select_upload()
-    if parse_upload is None:
+    file = st.file_uploader(
+        "JSON, JSON Lines, CSV, Parquet or a log of Inspect",
+        key="upload-file",
+        help="A larger file: `cotlab suites import FILE --output SUITE`",
+    )
+    if file is None:
         return None
     try:
-        suite = parse_upload()
-    except SuiteErrors as errors:
-        _show_suite_errors(errors)
-        label = f"Use the {errors.n_good_lines} valid lines"
-        if not errors.n_good_lines or not st.button(label, key="upload-good"):
-            return None
-        suite = parse_upload(good_lines=True)
+        form = _render_form(file.name, _detect(file.file_id, file))
+        upload = _read(file.file_id, form, file)
     except CotlabError as error:
-        st.error(escape_markdown(str(error)))
+        st.error(escape_markdown(str(error).removesuffix("Nothing was run.").strip()))
         return None
-    access.require_role("admin")
-    processes.save_suite(cached.store(), suite)
-    st.success(f"Stored {len(suite.items)} items.")
-    render_suite_links(suite, "this suite")
-    return suite
-
-
-def _select_upload() -> Callable[..., Suite] | None:
-    """Choose format and file; return what reads the file, or None without one."""
-    format_name = st.selectbox("Format", [SUITE_FORMAT, *IMPORT_FORMATS], key="upload-format")
-    if format_name != SUITE_FORMAT:
-        fields = _render_field_names(format_name)
-        uploaded_file = st.file_uploader(f"File ({format_name})", key=f"upload-file-{format_name}")
-        if uploaded_file is None:
+    n_items = len(upload.suite.items) if upload.suite else 0
+    if upload.suite is not None:
+        _show_first_items(upload.suite)
+    if upload.defects:
+        st.warning(
+            "Lines that cannot be used:\n"
+            + "\n".join(f"- {escape_markdown(text)}" for text in upload.defects[:10])
+        )
+        with st.expander("Show these lines"):
+            frame = pd.DataFrame(upload.rows, columns=["line", "field", "message", "text"])
+            components.show_table(frame, "upload-errors")
+    if upload.suite is None:
+        return None
+    is_added = st.session_state.get("upload-added") == (file.file_id, upload.suite.digest)
+    if not is_added:
+        label = f"Add {noun_count(n_items, 'item')}"
+        if not st.button(label, type="primary", key="upload-add"):
             return None
-        return partial(
-            _import_upload, format_name, uploaded_file.name, uploaded_file.getvalue(), fields
+        access.require_role("admin")
+        processes.save_suite(cached.store(), upload.suite)
+        st.session_state["upload-added"] = file.file_id, upload.suite.digest
+    st.success(f"Stored {noun_count(n_items, 'item')}.")
+    render_suite_links(upload.suite, "this suite")
+    return upload.suite
+
+
+def _render_form(file_name: str, form: Form) -> Form:
+    """Show what a file looks like, and inputs that say otherwise."""
+    st.markdown(f"**{escape_markdown(file_name)}** looks like **{form.format}**")
+    with st.expander("Another format, other columns", expanded=form.columns.question is None):
+        chosen = st.selectbox(
+            "Format", IMPORT_FORMATS, IMPORT_FORMATS.index(form.format), key="upload-format"
         )
-    st.markdown(
-        "One JSON object per line (UTF-8). Where no line has a `reference_cot`, the model writes"
-        " the chains."
-    )
-    st.code(EXAMPLE_LINE, language=None, wrap_lines=True)
-    has_model_chains = st.checkbox(
-        f"{MODEL_CHAINS_LABEL} (some lines have no `reference_cot`)", key="upload-own"
-    )
-    uploaded_file = st.file_uploader(
-        "Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file"
-    )
-    if uploaded_file is None:
-        return None
-    return partial(
-        parse_suite,
-        uploaded_file.getvalue(),
-        uploaded_file.name.rsplit(".", 1)[0],
-        chain="own" if has_model_chains else "auto",
-    )
+        if chosen != ROWS:
+            return form.corrected(chosen, {})
+        named = form.columns.used
+        names = {}
+        for start in range(0, len(COLUMN_LABELS), 3):
+            for cell, (role, label) in zip(
+                st.columns(3), list(COLUMN_LABELS.items())[start : start + 3], strict=False
+            ):
+                options = list(dict.fromkeys(("", *form.fields, named.get(role, ""))))
+                index = options.index(named.get(role, ""))
+                names[role] = cell.selectbox(
+                    label, options, index, key=f"upload-{role}", format_func=lambda n: n or "none"
+                )
+        columns: dict[str, Any] = names
+        if names["options"]:
+            count = st.segmented_control(
+                "Whole-number answers count the options from",
+                (0, 1),
+                default=form.columns.count_from,
+                key="upload-count",
+            )
+            columns = {**names, "count_from": count}
+        form = replace(form, fields=(*form.fields, *named.values()))
+        corrected = form.corrected(ROWS, columns)
+    st.caption(escape_markdown(corrected.text))
+    return corrected
 
 
-def _render_field_names(format_name: str) -> ChainFields:
-    """Show the inputs of a file's field names, where the format leaves them open."""
-    if format_name not in FORMATS_WITH_FIELDS:
-        return ChainFields()
-    labels = {"question": "Question's field", "chain": "Chain's field", "answer": "Answer's field"}
-    labels["id"] = "Id's field (empty: the position)"
-    if format_name == "chains":
-        labels["chains"] = "Field of several chains (empty: one a record)"
-        labels["model_answer"] = "Field of the model's answer (empty: none)"
-        labels["correct"] = "Field of its correctness (empty: none)"
-    defaults = ChainFields()
-    names = {
-        name: st.text_input(label, getattr(defaults, name) or "", key=f"upload-{name}")
-        for name, label in labels.items()
-    }
-    given = {name: text.strip() for name, text in names.items() if text.strip()}
-    return ChainFields(**given)
-
-
-def _import_upload(
-    format_name: str, file_name: str, data: bytes, fields: ChainFields, *, good_lines: bool = False
-) -> Suite:
-    """Import an uploaded file; the importers read files, so it lies in one meanwhile."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / (Path(file_name).name or "upload")
-        path.write_bytes(data)
-        return import_suite_file(
-            format_name, path, fields, split=split_steps, good_lines=good_lines
-        )
-
-
-def _with_box_name(message: str) -> str:
-    """Return what is wrong with a line with the box of this page instead of a command's flag."""
-    return message.replace("--chain own", f"“{MODEL_CHAINS_LABEL}” above")
-
-
-def _show_suite_errors(errors: SuiteErrors) -> None:
-    st.error(
-        f"{len(errors.errors)} defects. Nothing of this file was stored; {errors.n_good_lines}"
-        " lines are valid."
-    )
+def _show_first_items(suite: Suite) -> None:
+    """Show the first items as they would be stored."""
     rows = [
-        (error.line, error.field or "", _with_box_name(error.message), error.raw)
-        for error in errors.errors
+        (
+            shorten(item.id, 40),
+            shorten(item.question, 120),
+            "n/a" if item.answer is None else shorten(item.answer, 40),
+            shorten(", ".join(map(str, item.meta.get("choices") or ())), 60),
+            str(len(item.steps)) if item.steps else "none",
+        )
+        for item in suite.items[:5]
     ]
-    frame = pd.DataFrame(rows, columns=["line", "field", "message", "raw"])
-    components.show_table(frame, "upload-errors")
+    frame = pd.DataFrame(rows, columns=["id", "question", "answer", "options", "steps"])
+    components.show_table(frame, "upload-items")
+
+
+@st.cache_data(show_spinner="Reading the file", max_entries=2)
+def _detect(file_id: str, _file: UploadedFile) -> Form:
+    with _as_file(_file) as path:
+        return detect_form(path)
+
+
+@st.cache_data(show_spinner="Reading the file", max_entries=2)
+def _read(file_id: str, form: Form, _file: UploadedFile) -> _Upload:
+    with _as_file(_file) as path:
+        try:
+            return _Upload(import_suite_file(form, path, split=split_steps), (), ())
+        except SuiteErrors as errors:
+            if not errors.n_good_lines:
+                raise
+            suite = import_suite_file(form, path, split=split_steps, good_lines=True)
+            rows = [(e.line, e.field, e.message, e.raw) for e in errors.errors]
+            return _Upload(suite, tuple(errors.groups), tuple(rows))
+
+
+@contextmanager
+def _as_file(file: UploadedFile) -> Iterator[Path]:
+    """Give an upload as a file of its name, which the importers read."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / (Path(file.name).name or "upload")
+        path.write_bytes(file.getvalue())
+        yield path
 
 
 NAME_PATTERN = re.compile(r"[\w(][\w ().+-]*")

@@ -101,6 +101,7 @@ def upload_and_run(walk: Walk, suite: Suite, folder: Path) -> str:
     walk.page.get_by_role("tabpanel", name="Upload").locator("input[type=file]").set_input_files(
         path
     )
+    walk.press(f"Add {len(suite.items)} items")
     expect(walk.page.get_by_text(f"Stored {len(suite.items)} items.")).to_be_visible()
     walk.calm()
     # the labels are about the chains of the suite, which the composite measures where it is told to

@@ -106,9 +106,8 @@ def _measured_parts(page: Any, base: str, file: Path) -> tuple[str, str]:
 
     page.goto(f"{base}/suites")
     page.get_by_role("tab", name="Upload").click()
-    _choose(page, "Format", "processbench")
-    uploader = page.get_by_test_id("stFileUploader").filter(has_text="File (processbench)")
-    uploader.locator("input[type=file]").set_input_files(file)
+    page.get_by_role("tabpanel", name="Upload").locator("input[type=file]").set_input_files(file)
+    page.get_by_role("button", name=f"Add {N_CHAINS} items").click()
     expect(page.get_by_text(f"Stored {N_CHAINS} items.")).to_be_visible()
     upload = page.get_by_role("tabpanel", name="Upload")
     upload.get_by_text("Divide by question: fit on one part, test on the other").click()

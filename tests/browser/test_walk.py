@@ -44,6 +44,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         page.get_by_role("tabpanel", name="Upload").locator("input[type=file]").set_input_files(
             suite
         )
+        page.get_by_role("button", name="Add 8 items").click()
         expect(page.get_by_text("Stored 8 items.")).to_be_visible()
         expect(page.get_by_text("Chain length: number of chains").last).to_be_visible()
         assert page.get_by_text("This page failed").count() == 0

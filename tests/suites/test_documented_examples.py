@@ -48,6 +48,7 @@ def upload(item: dict[str, Any], folder: Path) -> Suite:
     page.file_uploader(key="upload-file").set_value(
         ("mine.jsonl", json.dumps(item).encode(), "application/json")
     ).run()
+    page.button(key="upload-add").click().run()
     assert not page.exception and not page.error
     return get_suite(Store(folder), list_suites(Store(folder))["digest"].iloc[0])
 

@@ -28,16 +28,18 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     return app_at("upload").run()
 
 
-def test_recorded_chains_are_imported_on_the_page(page: AppTest, tmp_path: Path) -> None:
-    page.selectbox(key="upload-format").select("chains").run()
-    for name, field in {"question": "problem", "chains": "runs", "correct": "ok"}.items():
-        page.text_input(key=f"upload-{name}").set_value(field)
-    page.file_uploader(key="upload-file-chains").set_value(
-        ("log.json", json.dumps(CHAINS).encode(), "application/json")
-    ).run()
+def upload(page: AppTest, name: str, data: bytes) -> None:
+    page.file_uploader(key="upload-file").set_value((name, data, "text/plain")).run()
     assert not page.exception
-    assert any("1 defects" in error.value for error in page.error) and not page.success
-    page.button(key="upload-good").click().run()
+
+
+def test_recorded_chains_are_detected_corrected_and_stored(page: AppTest, tmp_path: Path) -> None:
+    upload(page, "log.json", json.dumps(CHAINS).encode())
+    page.selectbox(key="upload-chains").select("runs").run()
+    page.selectbox(key="upload-correct").select("ok").run()
+    assert not page.exception and not page.success
+    assert any("must be a list of chains" in warning.value for warning in page.warning)
+    page.button(key="upload-add").click().run()
     assert not page.exception and page.success[0].value == "Stored 2 items."
     stored = read.list_suites(Store(tmp_path))
     suite = read.get_suite(Store(tmp_path), stored["digest"].iloc[0])
@@ -47,11 +49,28 @@ def test_recorded_chains_are_imported_on_the_page(page: AppTest, tmp_path: Path)
     ]
 
 
-def test_a_format_without_names_of_fields_asks_for_none(page: AppTest) -> None:
-    page.selectbox(key="upload-format").select("processbench").run()
-    assert not page.exception and not [
-        field for field in page.text_input if str(field.key).startswith("upload-")
-    ]
+def test_a_table_of_questions_is_read_by_its_columns(page: AppTest, tmp_path: Path) -> None:
+    lines = ["case_id;note;decision", "T-1;Chest pain for two hours, pale;escalate"]
+    lines += ["T-2;Mild rash after a new soap;discharge", "T-3;Fever and a stiff neck;"]
+    upload(page, "triage.csv", "\n".join(lines).encode())
+    assert page.selectbox(key="upload-question").value == "note"
+    assert page.selectbox(key="upload-answer").value == "decision"
+    told = " ".join(warning.value.replace("\\", "") for warning in page.warning)
+    assert "decision: is empty (line 4)" in told
+    page.button(key="upload-add").click().run()
+    assert page.success[0].value == "Stored 2 items."
+    digest = read.list_suites(Store(tmp_path))["digest"].iloc[0]
+    items = read.get_suite(Store(tmp_path), digest).items
+    assert [(item.id, item.answer) for item in items] == [("T-1", "escalate"), ("T-2", "discharge")]
+
+
+def test_a_whole_number_beside_options_asks_from_where_it_counts(page: AppTest) -> None:
+    row = {"question": "Which?", "choices": ["red", "green", "blue"], "answer": 1}
+    upload(page, "mc.jsonl", json.dumps(row).encode())
+    assert any("counts from 0 or from 1" in error.value for error in page.error)
+    page.segmented_control(key="upload-count").select(1).run()
+    page.button(key="upload-add").click().run()
+    assert page.success[0].value == "Stored 1 item."
 
 
 def test_an_uploaded_suite_is_divided_where_it_is_and_listed_without_a_reload(
@@ -67,10 +86,8 @@ def test_an_uploaded_suite_is_divided_where_it_is_and_listed_without_a_reload(
         }
         for k in range(6)
     ]
-    page.selectbox(key="upload-format").select("processbench").run()
-    page.file_uploader(key="upload-file-processbench").set_value(
-        ("math.json", json.dumps(records).encode(), "application/json")
-    ).run()
+    upload(page, "math.json", json.dumps(records).encode())
+    page.button(key="upload-add").click().run()
     assert not page.exception and page.success[0].value == "Stored 6 items."
     listed = app_at("stored").run().selectbox(key="pick-suite").options
     assert len([label for label in listed if label.startswith("math (6 items")]) == 1
@@ -95,6 +112,7 @@ def test_a_suite_of_questions_leads_to_a_run_in_which_the_model_writes_the_chain
     ]
     file = ("mine.jsonl", "\n".join(map(json.dumps, records)).encode(), "application/json")
     page.file_uploader(key="upload-file").set_value(file).run()
+    page.button(key="upload-add").click().run()
     assert page.success[0].value == "Stored 3 items."  # of questions alone, nothing is to be chosen
     form = app_at("new_run", suite=read.list_suites(cached.store())["digest"].iloc[0]).run()
     assert not form.exception and form.selectbox(key="new-chain").value == "own"
@@ -104,24 +122,6 @@ def test_a_suite_of_questions_leads_to_a_run_in_which_the_model_writes_the_chain
     # a suite that has chains is measured by its own again
     form.selectbox(key="pick-suite").set_value("wordproblems").run()
     assert not form.exception and form.selectbox(key="new-chain").value == "auto"
-
-
-def test_a_suite_in_which_some_lines_have_a_chain_is_asked_whose_chains_are_meant(
-    page: AppTest,
-) -> None:
-    chain = [{"index": 0, "text": "1 + 2 = 3."}]
-    records = [
-        {"item_id": f"q-{k}", "prompt": f"What is {k} + 2?", "ground_truth": str(k + 2)}
-        for k in range(1, 4)
-    ]
-    records[0]["reference_cot"] = chain  # type: ignore[assignment]
-    file = ("some.jsonl", "\n".join(map(json.dumps, records)).encode(), "application/json")
-    page.file_uploader(key="upload-file").set_value(file).run()
-    (errors,) = [frame.value for frame in page.dataframe if "message" in frame.value]
-    assert list(errors["line"]) == [2, 3]
-    assert all("“Chains are the model's own” above" in text for text in errors["message"])
-    page.checkbox(key="upload-own").check().run()
-    assert page.success[0].value == "Stored 3 items."
 
 
 def test_the_way_back_from_a_run_that_did_not_start_keeps_its_settings(page: AppTest) -> None:

@@ -8,8 +8,6 @@ none is wrong; absent: not known), ``step_labels`` one label a step (null where 
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,35 +15,126 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from cotlab.core.types import Item
-from cotlab.suites.importers.records import ANSWER_KEY, CORRECT_KEY, Record, check_correct
+from cotlab.suites.importers.records import (
+    ANSWER_KEY,
+    CORRECT_KEY,
+    MISSING,
+    Record,
+    check_correct,
+    find,
+    last_line_answer,
+)
+from cotlab.suites.importers.tables import read_csv
 from cotlab.suites.jsonl import RecordReader
 from cotlab.suites.shipped import printable_text, unusable_file_error
 from cotlab.suites.strict_json import ParsedLine, check_text, describe_json, read_records
 
 MISTAKE_KEY, STEP_LABELS_KEY, FAITHFUL_KEY = "first_mistake", "step_labels", "faithful"
-_MAX_CELL_CHARACTERS = 2**24
 _LABELS_OF_CHAINS = {"FAITHFUL_COT": True, "UNFAITHFUL_COT": False}
-_CALCULATION_NOTE_PATTERN = re.compile(r"<<[^<>\n]*>>")  # a note of GSM8K: <<48/2=24>>
 _STEP_NUMBER_PATTERN = re.compile(r"\s*step\s+(\d{1,4})\b", re.IGNORECASE)
 
 
-def read_gsm8k(record: Record) -> Item:
-    """Read a worked solution and its ``#### 1,080`` in one text.
-
-    Each line of the solution is a step, without its ``<<a=b>>`` notes; the answer is what follows
-    ``####`` without commas, its unit, sign and decimals as they stand.
-    """
+def _gsm8k(record: Record) -> Item:
+    """Read a worked solution and its ``#### 1,080`` in one text; each line before it is a step."""
     question, solution = record.text("question"), record.text("answer")
-    lines = _CALCULATION_NOTE_PATTERN.sub("", solution).splitlines()
-    *steps, last_line = [line.strip() for line in lines if line.strip()] or [""]
-    answer = last_line.removeprefix("####").replace(",", "").strip()
-    if solution and (not last_line.startswith("####") or not answer):
-        found = printable_text(last_line, 60)
+    steps, answer = last_line_answer(solution) or ([], None)
+    if solution and answer is None:
+        found = printable_text(solution.rstrip().rpartition("\n")[2].strip(), 60)
         record.report("answer", f'must end in a line "#### 18"; its last line is {found!r}')
     elif solution and not steps:
         record.report("answer", 'is an empty chain: no step stands before "####"')
-    chain = steps or None
-    return record.item(record.default_id, question, answer or None, chain, "answer", {})
+    return record.item(record.default_id, question, answer, steps or None, "answer", {})
+
+
+def _math(record: Record) -> Item:
+    r"""Read a solution of MATH, whose answer stands in its last ``\boxed{}``."""
+    question, solution = record.text("problem"), record.text("solution")
+    answer = boxed_answer(solution)
+    if solution and answer is None:
+        record.report("solution", "holds no whole \\boxed{}")
+    category = record.fields.get("subject", record.fields.get("type"))
+    return record.item(
+        record.fields.get("unique_id", record.default_id),
+        question,
+        answer,
+        solution or None,
+        "solution",
+        {},
+        category if isinstance(category, str) else "",
+    )
+
+
+def boxed_answer(text: str) -> str | None:
+    r"""Return what stands in the last ``\boxed{}`` of a text; None where none is whole."""
+    start = text.rfind("\\boxed{")
+    depth = 0
+    for position in range(start + 6, len(text)) if start >= 0 else ():
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if depth == 0:
+            return text[start + 7 : position].strip() or None
+    return None
+
+
+def _lm_eval(record: Record) -> Item:
+    """Read a reply that lm-evaluation-harness has logged, of all its filters."""
+    doc, reply = record.get("doc"), record.get("resp")
+    documents = doc if isinstance(doc, dict) else {}
+    names = [name for name in ("question", "problem", "query", "input") if name in documents]
+    question = documents[names[0]] if names else record.get("prompt")
+    record.used.add("prompt")
+    target = record.get("target")
+    worked = last_line_answer(target) if isinstance(target, str) else None
+    answer = worked[1] if worked else str(target) if isinstance(target, int | float) else target
+    meta = {"model_answers": record.get("filtered"), CORRECT_KEY: record.get("correct")}
+    text = check_text(question, "doc.question", record.report, "a string")
+    item_id = f"{record.get('doc_id')}-{record.get('n')}"
+    return record.item(item_id, text, answer, reply, "resps", meta)
+
+
+def _read_lm_eval(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
+    """Yield each reply once, with what every filter took from it.
+
+    ``correct`` is None where the filters disagree, or where no measure says it.
+    """
+    lines: dict[tuple[str, int], ParsedLine] = {}
+    for parsed in read_records(stream, path):
+        record = parsed.value
+        replies = record and record.get("resps")
+        if record is None or not isinstance(replies, list) or not isinstance(replies[:1], list):
+            defects = parsed.defects or [(f"{parsed.prefix}resps", "must be a list of replies")]
+            yield parsed._replace(value=None, defects=defects)
+            continue
+        texts = [r[0] if isinstance(r, list) and len(r) == 1 else r for r in replies]
+        filtered = record.get("filtered_resps")
+        arguments = find(record, "arguments.gen_args_0.arg_0")
+        measured = [record[name] for name in ("exact_match", "acc") if name in record]
+        for n, reply in enumerate(texts):
+            key = (str(record.get("doc_id")), n)
+            kept = lines.get(key)
+            if kept is None or kept.value is None:
+                first = {
+                    **{name: record.get(name) for name in ("doc_id", "doc", "target")},
+                    "n": n,
+                    "resp": reply,
+                    "filtered": {},
+                    "verdicts": [],
+                    "prompt": None if arguments is MISSING else arguments,
+                }
+                kept = lines[key] = parsed._replace(value=first)
+            elif kept.value["resp"] != reply:
+                message = f"is another reply to doc_id {key[0]} than line {kept.line} has"
+                yield parsed._replace(value=None, defects=[("resps", message)])
+                continue
+            assert kept.value is not None
+            name = str(record.get("filter", "none"))
+            answers = filtered if isinstance(filtered, list) else []
+            kept.value["filtered"][name] = answers[n] if n < len(answers) else None
+            kept.value["verdicts"] += measured[:1] if len(texts) == 1 else []
+    for line in lines.values():
+        assert line.value is not None
+        verdicts = {bool(value) for value in line.value.pop("verdicts") if value in (0, 1)}
+        line.value["correct"] = verdicts.pop() if len(verdicts) == 1 else None
+        yield line
 
 
 def _processbench(record: Record) -> Item:
@@ -221,20 +310,17 @@ _LABEL_COLUMNS = (
 
 def _read_bonafide(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
     """Yield each chain of the CSV file once, with the labels of all its rows."""
-    old_limit = csv.field_size_limit(_MAX_CELL_CHARACTERS)
-    try:
-        reader = csv.DictReader(io.StringIO(stream.read().decode("utf-8-sig"), newline=""))
-        rows = [(reader.line_num, row) for row in reader]
-    except (UnicodeDecodeError, csv.Error) as exc:
-        raise unusable_file_error(path, "is not a CSV file in UTF-8") from exc
-    finally:
-        csv.field_size_limit(old_limit)
-    missing = {"cot", "label_type", "model_answer"} - set(reader.fieldnames or ())
-    if missing:
-        raise unusable_file_error(path, f"lacks the columns {', '.join(sorted(missing))}", line=1)
     records: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
-    for n, (line, row) in enumerate(rows):
-        cells: dict[str, Any] = {name: cell for name, cell in row.items() if name and cell}
+    for n, parsed in enumerate(read_csv(stream, path)):
+        line, row = parsed.line, parsed.value
+        if row is None:
+            yield parsed
+            continue
+        missing = {"cot", "label_type", "model_answer"} - row.keys()
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise unusable_file_error(path, f"lacks the columns {names}", line=1)
+        cells: dict[str, Any] = {name: cell for name, cell in row.items() if cell}
         label = {name: cells.pop(name) for name in _LABEL_COLUMNS if name in cells}
         model = cells.get("target_model", cells.get("model", ""))
         key = (model, cells.get("prompt", ""), cells.get("question", ""), cells.get("cot", ""))
@@ -263,6 +349,8 @@ class Format:
     """Makes the item of a record."""
     read: RecordReader = read_records
     """Yields the records of a file."""
+    fields: tuple[str, ...] = ()
+    """Fields by which a record of the format is known."""
     files_are_sets: bool = False
     """Whether each file is a set of its own, whose name is the items' category."""
     counts_draws: bool = True
@@ -270,11 +358,18 @@ class Format:
 
 
 BENCHMARKS: Mapping[str, Format] = {
-    "processbench": Format(_processbench, files_are_sets=True),
-    "prm800k": Format(_prm800k),
-    "mr-gsm8k": Format(_mr_gsm8k),
-    "prmbench": Format(_prmbench),
-    "faithcot-bench": Format(_faithcot, _read_faithcot),
-    "bonafide": Format(_bonafide, _read_bonafide),
+    "gsm8k": Format(_gsm8k, fields=("question", "answer"), counts_draws=False),
+    "math": Format(_math, fields=("problem", "solution"), counts_draws=False),
+    "processbench": Format(
+        _processbench,
+        fields=("problem", "steps", "label", "final_answer_correct"),
+        files_are_sets=True,
+    ),
+    "prm800k": Format(_prm800k, fields=("question", "label", "labeler")),
+    "mr-gsm8k": Format(_mr_gsm8k, fields=("model_output_steps",)),
+    "prmbench": Format(_prmbench, fields=("modified_process", "error_steps")),
+    "faithcot-bench": Format(_faithcot, _read_faithcot, ("sample_0",)),
+    "bonafide": Format(_bonafide, _read_bonafide, ("cot", "label_type", "model_answer")),
+    "lm-eval": Format(_lm_eval, _read_lm_eval, ("doc", "resps", "filtered_resps")),
 }
-"""Benchmarks by the name of their format."""
+"""Published formats by name."""

@@ -1,4 +1,4 @@
-"""Import a suite file of any format, by the format's name."""
+"""Import a suite file of any format."""
 
 from __future__ import annotations
 
@@ -10,39 +10,32 @@ from typing import Any
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item, Suite
-from cotlab.suites.importers.benchmarks import BENCHMARKS, Format, read_gsm8k
-from cotlab.suites.importers.chains import ChainFields, read_chain, read_chains, read_question
+from cotlab.suites.importers.benchmarks import BENCHMARKS, Format
+from cotlab.suites.importers.door import INSPECT, OWN_FORMAT, ROWS, Form
 from cotlab.suites.importers.records import Record, SplitSteps, number_draws
-from cotlab.suites.jsonl import collect_items
+from cotlab.suites.importers.rows import read_row, read_rows
+from cotlab.suites.jsonl import collect_items, load_suite
 from cotlab.suites.shipped import open_suite_file, unusable_file_error
 from cotlab.suites.strict_json import DefectReporter
 
-IMPORT_FORMATS = ("gsm8k", "qa", "inspect", "chains", *BENCHMARKS)
+IMPORT_FORMATS = (OWN_FORMAT, ROWS, INSPECT, *BENCHMARKS)
 """Formats that become suites."""
-FORMATS_WITH_FIELDS = ("qa", "chains")
-"""Formats whose fields have names of their own."""
 
 
 def import_suite_file(
-    kind: str,
-    path: str | Path,
-    fields: ChainFields | None = None,
-    *,
-    split: SplitSteps,
-    good_lines: bool = False,
+    form: Form | str, path: str | Path, *, split: SplitSteps, good_lines: bool = False
 ) -> Suite:
     """Import a file of a format, or a folder of a benchmark's files.
 
     Parameters
     ----------
-    kind : str
-        One of ``IMPORT_FORMATS``.
+    form : Form or str
+        What `detect_form` says of the file, or one of ``IMPORT_FORMATS`` whose fields have names
+        of their own.
     path : str or Path
-        A JSON array of objects or JSONL, or as a benchmark is published; of a folder, its ``.json``
+        JSON, JSON Lines, CSV or Parquet, or as a benchmark is published; of a folder, its ``.json``
         files in the order of their names. Where each file is a set, as always of a folder of
         several, its name is the category of items that have none.
-    fields : ChainFields, optional
-        Names of the fields, for ``FORMATS_WITH_FIELDS``.
     split : callable
         Text of a chain -> texts of its steps.
     good_lines : bool
@@ -62,13 +55,16 @@ def import_suite_file(
     SuiteErrors
         Every defect of the file with its field.
     """
-    if kind == "inspect":
+    form = Form(form) if isinstance(form, str) else form
+    if form.format == INSPECT:
         from cotlab.suites.importers.logs import import_inspect
 
         return import_inspect(path, split=split)
-    file_format, folder = _find_format(kind, fields or ChainFields()), Path(path)
+    if form.format == OWN_FORMAT:
+        return load_suite(path, good_lines=good_lines, chain="own")
+    file_format, folder = _find_format(form, path), Path(path)
     files = [folder]
-    if kind in BENCHMARKS and folder.is_dir():
+    if form.format in BENCHMARKS and folder.is_dir():
         files = sorted(folder.glob("*.json"))
     if not files:
         raise unusable_file_error(path, "holds no .json file")
@@ -93,13 +89,14 @@ def import_suite_file(
     return Suite.from_items(folder.stem, number_draws(items) if file_format.counts_draws else items)
 
 
-def _find_format(kind: str, fields: ChainFields) -> Format:
-    if kind == "gsm8k":
-        return Format(read_gsm8k, counts_draws=False)
-    if kind == "qa":
-        return Format(partial(read_question, fields), counts_draws=False)
-    if kind == "chains":
-        return Format(partial(read_chain, fields), partial(read_chains, fields))
-    if kind not in BENCHMARKS:
-        raise UnknownName("format", kind, IMPORT_FORMATS)
-    return BENCHMARKS[kind]
+def _find_format(form: Form, path: str | Path) -> Format:
+    if form.format != ROWS:
+        if form.format not in BENCHMARKS:
+            raise UnknownName("format", form.format, IMPORT_FORMATS)
+        return BENCHMARKS[form.format]
+    if form.columns.question is None:
+        names = ", ".join(form.fields)
+        raise unusable_file_error(
+            path, f"no column is named as a question is; say which it is. The columns are {names}"
+        )
+    return Format(partial(read_row, form.columns), partial(read_rows, form.columns))

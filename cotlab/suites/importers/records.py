@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +18,11 @@ from cotlab.suites.strict_json import (
     describe_json,
 )
 
+MISSING = object()
+"""Stands for a field that a record lacks."""
 SplitSteps = Callable[[str], Sequence[str]]
 """Text of a chain -> texts of its steps."""
+_CALCULATION_NOTE_RE = re.compile(r"<<[^<>\n]*>>")  # a note of GSM8K: <<48/2=24>>
 ANSWER_KEY, CORRECT_KEY = "model_answer", "answer_correct"
 """Keys of the meta: the model's answer as it was logged, and whether the log calls it correct."""
 
@@ -79,6 +83,33 @@ class Record:
             category,
             {**meta, **prefix_reserved_keys(further)},
         )
+
+
+def find(record: Mapping[str, Any], field: str) -> Any:
+    """Return a field, by its whole name or along its dots; ``MISSING`` where there is none."""
+    if field in record:
+        return record[field]
+    value: Any = record
+    for name in field.split("."):
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
+        else:
+            return MISSING
+    return value
+
+
+def last_line_answer(text: str) -> tuple[list[str], str] | None:
+    """Return the steps and the answer of a solution that ends in a line ``#### 1,080``.
+
+    The steps are its other lines without GSM8K's ``<<a=b>>`` notes; the answer is without commas,
+    its unit, sign and decimals as they stand. None for any other text.
+    """
+    lines = [line.strip() for line in _CALCULATION_NOTE_RE.sub("", text).splitlines()]
+    *steps, last = [line for line in lines if line] or [""]
+    answer = last.removeprefix("####").replace(",", "").strip()
+    return (steps, answer) if last.startswith("####") and answer else None
 
 
 def report_missing(record: Mapping[str, Any], name: str, report: DefectReporter) -> None:

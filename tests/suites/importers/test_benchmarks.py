@@ -122,7 +122,7 @@ def imported(name: str, tmp_path: Path, *records: Any) -> tuple[Item, ...]:
 
 
 def test_the_command_names_every_format() -> None:
-    kind = typing.get_type_hints(import_suite, include_extras=True)["kind"].__metadata__[0]
+    kind = typing.get_type_hints(import_suite, include_extras=True)["form"].__metadata__[0]
     assert all(name in kind.help for name in IMPORT_FORMATS)
 
 

@@ -39,7 +39,7 @@ def answer(messages, tools, tool_choice, config):
         ],
         "Third?": "Half.\\nWhole.",
         "Silent?": "ANSWER: 5",
-        "Tagged?": "<think>\n2 + 3 = 5.\n\nSo 5.\n</think>\n\nIt is 5.",
+        "Tagged?": "<think>\\n2 + 3 = 5.\\n\\nSo 5.\\n</think>\\n\\nIt is 5.",
     }[asked]
     output = ModelOutput.from_content("mockllm/model", content)
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)

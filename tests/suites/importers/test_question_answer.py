@@ -11,8 +11,9 @@ import pytest
 from cotlab.core.errors import SuiteErrors
 from cotlab.core.types import Item, Step
 from cotlab.suites import load_suite, write_suite
-from cotlab.suites.importers.chains import ChainFields
+from cotlab.suites.importers.door import ROWS, Form
 from cotlab.suites.importers.formats import IMPORT_FORMATS, import_suite_file
+from cotlab.suites.importers.rows import Columns
 
 
 def written(path: Path, *records: Any) -> Path:
@@ -75,8 +76,8 @@ def test_qa_with_named_fields(tmp_path: Path) -> None:
         {"q": "Q2", "why": ["One", "Two"], "a": None, "nr": "x", "category": 5},
         {"q": "Q3", "why": "One.", "a": 12, "nr": "y", "kind": None},
     )
-    fields = ChainFields("q", "why", answer="a", id="nr")
-    suite = import_suite_file("qa", path, fields, split=lambda t: t.split(". "))
+    fields = Columns("q", "why", answer="a", id="nr", category="category")
+    suite = import_suite_file(Form(ROWS, fields), path, split=lambda t: t.split(". "))
     assert suite.items == (
         Item(
             "7",
@@ -100,8 +101,8 @@ def test_qa_defects(tmp_path: Path) -> None:
         {**good, "chain": []},
         {**good, "chain": ["One.", " "]},
         {**good, "chain": 5},
-        {**good, "answer": 1.5},
-        {**good, "answer": True},
+        {**good, "answer": {"value": 1}},
+        {**good, "answer": " "},
         {**good, "id": None},
         {"question": "Q"},
         good,
@@ -110,7 +111,11 @@ def test_qa_defects(tmp_path: Path) -> None:
         one["id"] = None if one["id"] is None else f"b{i}"
     path = written(tmp_path / "qa.jsonl", good, *bad)
     with pytest.raises(SuiteErrors) as caught:
-        import_suite_file("qa", path, ChainFields(id="id"), split=str.splitlines)
+        import_suite_file(
+            Form(ROWS, Columns("question", "chain", answer="answer", id="id")),
+            path,
+            split=str.splitlines,
+        )
     assert fields(caught) == [
         (2, "question"),
         (3, "chain"),
@@ -119,16 +124,18 @@ def test_qa_defects(tmp_path: Path) -> None:
         (6, "answer"),
         (7, "answer"),
         (8, "id"),
-        (9, "chain"),
         (9, "answer"),
         (9, "id"),
         (10, "item_id"),
     ]
     with pytest.raises(SuiteErrors, match="is missing; the fields are question, chain, answer, id"):
-        import_suite_file("qa", path, ChainFields("prompt"), split=str.splitlines)
+        import_suite_file(
+            Form(ROWS, Columns("prompt", "chain", answer="answer")), path, split=str.splitlines
+        )
 
 
 def test_missing_files(tmp_path: Path) -> None:
     for kind in IMPORT_FORMATS:
+        form = Form(kind, Columns("question"))
         with pytest.raises(SuiteErrors, match="no such file"):
-            import_suite_file(kind, tmp_path / "absent", split=str.splitlines)
+            import_suite_file(form, tmp_path / "absent", split=str.splitlines)
