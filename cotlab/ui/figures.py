@@ -231,12 +231,11 @@ def _file_name(figure: str, run: str) -> str:
 
 
 def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
-    """Show the figure at its printed size, and its caption."""
+    """Show the figure as it is printed, and its caption."""
     paper_figure = _make_figure(recipe_to_json(recipe), preset, recipe)
     layout = paper_figure.layout
     width, height = layout.width * preset.scale, layout.height * preset.scale
-    st.html(f"<style>[class*=st-key-sheet-] {{zoom: {preset.scale}}}</style>")
-    with st.container(border=True, width=layout.width + 34, key=f"sheet-{recipe.name}"):
+    with st.container(border=True, width=layout.width + 34):
         st.plotly_chart(
             paper_figure,
             theme=None,
@@ -254,9 +253,9 @@ def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
         if needed_pt > preset.column_width_pt:
             width_note = f" Its labels need {needed_pt:.0f} pt: look for texts that meet."
     st.caption(
-        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7"
-        f" pt; at true size where this page is wide enough.{width_note} The details of each"
-        " mark are in the numbers."
+        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt;"
+        f" shown here at {1 / preset.scale:.0%}.{width_note} The details of each mark are in the"
+        " numbers."
     )
     with st.container(width=round(max(width, 560))):
         st.text(bundle.figure_caption(recipe, paper_figure))

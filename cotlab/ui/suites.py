@@ -18,7 +18,7 @@ from cotlab.core.errors import CotlabError, SuiteErrors
 from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
-from cotlab.suites.importers.door import ROWS, Form, detect_form
+from cotlab.suites.importers.door import ROWS, ROWS_TEXT, Form, detect_form
 from cotlab.suites.importers.formats import IMPORT_FORMATS, import_suite_file
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import shipped_suites
@@ -185,11 +185,18 @@ def render_upload() -> Suite | None:
     )
     if file is None:
         return None
+    if st.session_state.get("upload-shown") != file.file_id:  # what was chosen for another file
+        for key in ("format", "count", *COLUMN_LABELS):
+            st.session_state.pop(f"upload-{key}", None)
+        st.session_state["upload-shown"] = file.file_id
     try:
         form = _render_form(file.name, _detect(file.file_id, file))
         upload = _read(file.file_id, form, file)
+    except SuiteErrors as errors:
+        st.error("\n".join(f"- {escape_markdown(text)}" for text in errors.groups[:10]))
+        return None
     except CotlabError as error:
-        st.error(escape_markdown(str(error).removesuffix("Nothing was run.").strip()))
+        st.error(escape_markdown(str(error)))
         return None
     n_items = len(upload.suite.items) if upload.suite else 0
     if upload.suite is not None:
@@ -219,7 +226,8 @@ def render_upload() -> Suite | None:
 
 def _render_form(file_name: str, form: Form) -> Form:
     """Show what a file looks like, and inputs that say otherwise."""
-    st.markdown(f"**{escape_markdown(file_name)}** looks like **{form.format}**")
+    form_name = ROWS_TEXT if form.format == ROWS else form.format
+    st.markdown(f"**{escape_markdown(file_name)}** looks like **{form_name}**")
     with st.expander("Another format, other columns", expanded=form.columns.question is None):
         chosen = st.selectbox(
             "Format", IMPORT_FORMATS, IMPORT_FORMATS.index(form.format), key="upload-format"
@@ -291,7 +299,9 @@ def _read(file_id: str, form: Form, _file: UploadedFile) -> _Upload:
 def _as_file(file: UploadedFile) -> Iterator[Path]:
     """Give an upload as a file of its name, which the importers read."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / (Path(file.name).name or "upload")
+        name = Path(file.name.replace("\0", "")).name
+        is_name = name not in ("", ".", "..") and len(name.encode()) <= 255
+        path = Path(folder) / (name if is_name else "upload")
         path.write_bytes(file.getvalue())
         yield path
 

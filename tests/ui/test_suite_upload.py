@@ -73,6 +73,22 @@ def test_a_whole_number_beside_options_asks_from_where_it_counts(page: AppTest) 
     assert page.success[0].value == "Stored 1 item."
 
 
+def test_what_was_chosen_for_one_file_is_not_kept_for_the_next(page: AppTest) -> None:
+    row = {"question": "Which?", "choices": ["red", "green", "blue"], "answer": 1}
+    upload(page, "one.jsonl", json.dumps(row).encode())
+    page.segmented_control(key="upload-count").select(1).run()
+    assert page.button(key="upload-add").label == "Add 1 item"
+    upload(page, "two.jsonl", json.dumps({**row, "question": "And which?"}).encode())
+    assert any("counts from 0 or from 1" in error.value for error in page.error)
+    assert all("/tmp" not in error.value for error in page.error)
+
+
+@pytest.mark.parametrize("name", ["..", "a\0b.jsonl", "x" * 300 + ".jsonl"])
+def test_a_name_that_is_no_file_name_is_not_used(page: AppTest, name: str) -> None:
+    upload(page, name, json.dumps({"question": "Q one?", "answer": "1"}).encode())
+    assert page.button(key="upload-add").label == "Add 1 item"
+
+
 def test_an_uploaded_suite_is_divided_where_it_is_and_listed_without_a_reload(
     page: AppTest, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 from cotlab.core.types import Item
@@ -24,6 +25,7 @@ from cotlab.suites.importers.records import (
     find,
     last_line_answer,
 )
+from cotlab.suites.importers.rows import Columns, read_row
 from cotlab.suites.importers.tables import read_csv
 from cotlab.suites.jsonl import RecordReader
 from cotlab.suites.shipped import printable_text, unusable_file_error
@@ -31,6 +33,7 @@ from cotlab.suites.strict_json import ParsedLine, check_text, describe_json, rea
 
 MISTAKE_KEY, STEP_LABELS_KEY, FAITHFUL_KEY = "first_mistake", "step_labels", "faithful"
 _LABELS_OF_CHAINS = {"FAITHFUL_COT": True, "UNFAITHFUL_COT": False}
+_QUESTIONS = ("question", "problem", "query", "input")
 _STEP_NUMBER_PATTERN = re.compile(r"\s*step\s+(\d{1,4})\b", re.IGNORECASE)
 
 
@@ -75,66 +78,62 @@ def boxed_answer(text: str) -> str | None:
     return None
 
 
-def _lm_eval(record: Record) -> Item:
-    """Read a reply that lm-evaluation-harness has logged, of all its filters."""
-    doc, reply = record.get("doc"), record.get("resp")
-    documents = doc if isinstance(doc, dict) else {}
-    names = [name for name in ("question", "problem", "query", "input") if name in documents]
-    question = documents[names[0]] if names else record.get("prompt")
-    record.used.add("prompt")
-    target = record.get("target")
-    worked = last_line_answer(target) if isinstance(target, str) else None
-    answer = worked[1] if worked else str(target) if isinstance(target, int | float) else target
-    meta = {"model_answers": record.get("filtered"), CORRECT_KEY: record.get("correct")}
-    text = check_text(question, "doc.question", record.report, "a string")
-    item_id = f"{record.get('doc_id')}-{record.get('n')}"
-    return record.item(item_id, text, answer, reply, "resps", meta)
+_LM_EVAL = Columns(
+    *("question", "chain"), answer="answer", id="id", correct="correct", options="options"
+)
 
 
 def _read_lm_eval(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
-    """Yield each reply once, with what every filter took from it.
+    """Yield each reply that lm-evaluation-harness has logged once, whatever filters took from it.
 
     ``correct`` is None where the filters disagree, or where no measure says it.
     """
-    lines: dict[tuple[str, int], ParsedLine] = {}
+    lines: dict[str, tuple[ParsedLine, dict[str, Any]]] = {}
     for parsed in read_records(stream, path):
         record = parsed.value
-        replies = record and record.get("resps")
-        if record is None or not isinstance(replies, list) or not isinstance(replies[:1], list):
+        replies = record.get("resps") if record else None
+        if record is None or not isinstance(replies, list) or not replies:
             defects = parsed.defects or [(f"{parsed.prefix}resps", "must be a list of replies")]
             yield parsed._replace(value=None, defects=defects)
             continue
-        texts = [r[0] if isinstance(r, list) and len(r) == 1 else r for r in replies]
         filtered = record.get("filtered_resps")
-        arguments = find(record, "arguments.gen_args_0.arg_0")
+        answers = filtered if isinstance(filtered, list) else []
         measured = [record[name] for name in ("exact_match", "acc") if name in record]
-        for n, reply in enumerate(texts):
-            key = (str(record.get("doc_id")), n)
-            kept = lines.get(key)
-            if kept is None or kept.value is None:
-                first = {
-                    **{name: record.get(name) for name in ("doc_id", "doc", "target")},
-                    "n": n,
-                    "resp": reply,
-                    "filtered": {},
-                    "verdicts": [],
-                    "prompt": None if arguments is MISSING else arguments,
-                }
-                kept = lines[key] = parsed._replace(value=first)
-            elif kept.value["resp"] != reply:
-                message = f"is another reply to doc_id {key[0]} than line {kept.line} has"
+        for n, reply in enumerate(replies):
+            text = reply[0] if isinstance(reply, list) and len(reply) == 1 else reply
+            item_id = f"{record.get('doc_id')}-{n}"
+            _, row = lines.setdefault(item_id, (parsed, _lm_eval_row(record, item_id, text)))
+            if row["chain"] != text:
+                message = f"is another reply to {item_id} than line {lines[item_id][0].line} has"
                 yield parsed._replace(value=None, defects=[("resps", message)])
                 continue
-            assert kept.value is not None
             name = str(record.get("filter", "none"))
-            answers = filtered if isinstance(filtered, list) else []
-            kept.value["filtered"][name] = answers[n] if n < len(answers) else None
-            kept.value["verdicts"] += measured[:1] if len(texts) == 1 else []
-    for line in lines.values():
-        assert line.value is not None
-        verdicts = {bool(value) for value in line.value.pop("verdicts") if value in (0, 1)}
-        line.value["correct"] = verdicts.pop() if len(verdicts) == 1 else None
-        yield line
+            row["model_answers"][name] = answers[n] if n < len(answers) else None
+            row["correct"] += measured[:1] if len(replies) == 1 else []
+    for parsed, row in lines.values():
+        verdicts = {bool(value) for value in row["correct"] if value in (0, 1)}
+        correct = verdicts.pop() if len(verdicts) == 1 else None
+        yield parsed._replace(value={"record": {**row, "correct": correct}})
+
+
+def _lm_eval_row(record: Mapping[str, Any], item_id: str, reply: object) -> dict[str, Any]:
+    """Return the row of a reply; a target that is a whole number counts the options from 0."""
+    doc = record.get("doc")
+    document = doc if isinstance(doc, dict) else {}
+    question = next((document[name] for name in _QUESTIONS if name in document), None)
+    prompt = find(record, "arguments.gen_args_0.arg_0")
+    options, answer = document.get("choices", document.get("options")), record.get("target")
+    if options and type(answer) is int:
+        answer = chr(ord("A") + answer)
+    return {
+        "id": item_id,
+        "question": prompt if question is None and prompt is not MISSING else question,
+        "options": options,
+        "answer": answer,
+        "chain": reply,
+        "correct": [],
+        "model_answers": {},
+    }
 
 
 def _processbench(record: Record) -> Item:
@@ -370,6 +369,8 @@ BENCHMARKS: Mapping[str, Format] = {
     "prmbench": Format(_prmbench, fields=("modified_process", "error_steps")),
     "faithcot-bench": Format(_faithcot, _read_faithcot, ("sample_0",)),
     "bonafide": Format(_bonafide, _read_bonafide, ("cot", "label_type", "model_answer")),
-    "lm-eval": Format(_lm_eval, _read_lm_eval, ("doc", "resps", "filtered_resps")),
+    "lm-eval": Format(
+        partial(read_row, _LM_EVAL), _read_lm_eval, ("doc", "resps", "filtered_resps")
+    ),
 }
 """Published formats by name."""

@@ -19,8 +19,14 @@ from cotlab.suites.jsonl import ITEM_FIELDS
 from cotlab.suites.shipped import open_suite_file, unusable_file_error
 
 OWN_FORMAT, ROWS, INSPECT = "cotlab", "rows", "inspect"
-N_SAMPLE = 500
-"""Records that are looked at."""
+ROWS_TEXT = "a table of questions"
+"""What ``rows`` are called."""
+N_SAMPLE, MAX_FIELDS = 500, 500
+"""Records and columns that are looked at."""
+MIN_UNIQUE = 0.8
+"""Least share of values of an id that differ; a line with the id of another is a defect."""
+_SAYS_CORRECT = ("label", "correct")
+"""Names of columns of the right answer that may also say whether an answer is correct."""
 MAX_FIELD_DEPTH = 3
 _LETTERED_RE = re.compile(r"(?:options?|choices?)?[ _]?[A-J]", re.IGNORECASE)
 _TYPES_BY_ROLE: Mapping[str, tuple[type, ...]] = {
@@ -34,7 +40,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "options": ("options", "choices"),
     "chains": ("generations", "responses", "completions", "chains"),
     "question": (
-        *("question", "prompt", "problem", "query", "stem", "input", "instruction", "note"),
+        *("question", "prompt", "problem", "query", "stem", "instruction", "input", "note"),
         *("case", "text"),
     ),
     "answer": (
@@ -43,22 +49,13 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "chain": (
         *("reference_cot", "chain", "chain_of_thought", "cot", "reasoning", "rationale"),
-        *("explanation", "facts", "steps", "thinking", "solution", "output", "response"),
+        *("explanation", "facts", "steps", "thinking", "solution"),
     ),
     "model_answer": (
-        "model_answer",
-        "parsed_answer",
-        "predicted_answer",
-        "prediction",
-        "parsed",
-        "answer",
+        *("model_answer", "parsed_answer", "predicted_answer", "prediction", "parsed", "answer"),
     ),
     "correct": (
-        "answer_correct",
-        "is_correct",
-        "correct",
-        "correctness_math_verify",
-        "correctness",
+        *("answer_correct", "is_correct", "correct", "correctness_math_verify", "correctness"),
     ),
     "id": ("id", "item_id", "qid", "uuid", "uid", "idx", "question_id", "case_id", "unique_id"),
     "category": ("category", "subject", "topic", "domain"),
@@ -85,7 +82,7 @@ class Form:
         roles = [
             f"{role.replace('_', ' ')} from {name}" for role, name in self.columns.used.items()
         ]
-        return ", ".join(["rows", *roles])
+        return f"{ROWS_TEXT}: {', '.join(roles)}"
 
     def corrected(self, format_name: str | None, columns: Mapping[str, Any]) -> Form:
         """Return the form with another format, or other columns; "" leaves a column out.
@@ -122,6 +119,9 @@ def detect_form(path: str | Path) -> Form:
         path = files[0]
     with open_suite_file(path) as stream:
         if zipfile.is_zipfile(stream):
+            with zipfile.ZipFile(stream) as archive:
+                if "xl/workbook.xml" in archive.namelist():
+                    raise unusable_file_error(path, "is a workbook of Excel; save it as CSV UTF-8")
             return Form(INSPECT)
         stream.seek(0)
         parsed = islice(read_table(stream, str(path)), N_SAMPLE)
@@ -129,11 +129,12 @@ def detect_form(path: str | Path) -> Form:
     if not records:
         raise unusable_file_error(path, "holds no record that can be read")
     first = records[0]
-    fields = tuple(dict.fromkeys(name for record in records for name in _fields(record)))
+    names = dict.fromkeys(name for record in records for name in _fields(record))
+    fields = tuple(islice(names, MAX_FIELDS))
     if {"eval", "samples", "status"} <= first.keys():
         return Form(INSPECT)
     columns = _find_columns(records, fields)
-    if {"item_id", "prompt"} <= first.keys() or len(ITEM_FIELDS & first.keys()) > 2:
+    if len(ITEM_FIELDS & first.keys()) > 2:
         return Form(OWN_FORMAT, columns, fields)
     for name, benchmark in BENCHMARKS.items():
         is_one = all(set(benchmark.fields) <= record.keys() for record in records)
@@ -181,6 +182,10 @@ def _find_columns(records: Sequence[Mapping[str, Any]], fields: Sequence[str]) -
     for role, keys in _NAMES.items():
         for name in (name for key in keys for name in by_key.get(key, ())):
             taken = name in found.values() or role in found
+            if role == "answer" and name.rpartition(".")[2].casefold() in _SAYS_CORRECT:
+                types = str | int if "options" in found else str
+                taken |= not all(isinstance(value, types) for value in values[name])
+                taken |= any(isinstance(value, bool) for value in values[name])
             if not taken and _fits(role, [v for v in values[name] if v not in (MISSING, None, "")]):
                 found[role] = name
     lettered = [
@@ -216,7 +221,7 @@ def _fits(role: str, values: Sequence[Any]) -> bool:
         return all(isinstance(v, list) or (type(v) in (bool, int) and v in (0, 1)) for v in values)
     if role == "id":
         texts = [str(value) for value in values if isinstance(value, str | int)]
-        return len(set(texts)) == len(texts) == len(values)
+        return len(set(texts)) >= MIN_UNIQUE * len(texts) and len(texts) == len(values)
     return not any(isinstance(value, dict) for value in values)
 
 
@@ -256,7 +261,11 @@ def _count_from(records: Sequence[Mapping[str, Any]], columns: Columns) -> Count
     rows = [(answer, options) for answer, options in pairs if options and answer is not MISSING]
     if not rows or not all(is_whole_number(answer) for answer, _ in rows):
         return None
-    if all(str(a).strip() in options or str(a).strip() in options.values() for a, options in rows):
+    if all(
+        str(answer).strip() in options
+        or (isinstance(answer, str) and answer.strip() in options.values())
+        for answer, options in rows
+    ):
         return None
     has_zero = any(int(answer) == 0 for answer, _ in rows)
     has_last = any(int(answer) == len(options) for answer, options in rows)

@@ -7,7 +7,6 @@ What was logged of a chain stands in ``Item.meta``: ``model_answer`` the model's
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -30,10 +29,12 @@ from cotlab.suites.importers.records import (
 from cotlab.suites.importers.tables import read_table
 from cotlab.suites.strict_json import (
     DefectReporter,
+    NotJSON,
     ParsedLine,
     check_id,
     check_text,
     describe_json,
+    parse_json,
 )
 
 Count = Literal[0, 1]
@@ -220,15 +221,13 @@ def _letter(position: int) -> str:
     return chr(ord("A") + position)
 
 
-def _split_options(text: str) -> list[Any]:
+def _split_options(text: str) -> Any:
     """Return the options of one text; a list of the text alone where nothing divides it."""
     if text.lstrip()[:1] in ("[", "{"):
         try:
-            loaded = json.loads(text)
-        except (ValueError, RecursionError):
-            loaded = None
-        if isinstance(loaded, list | dict):
-            return loaded  # type: ignore[return-value]
+            return parse_json(text)
+        except NotJSON:
+            pass  # options that begin with a bracket
     for separator in _SEPARATORS:
         if separator in text:
             return [part.strip() for part in text.split(separator) if part.strip()]
@@ -254,33 +253,35 @@ def is_whole_number(value: object) -> bool:
 
 def _option_answer(
     answer: object, options: Mapping[str, str], columns: Columns, report: DefectReporter
-) -> object:
+) -> str | None:
     """Return the letter of the option that an answer names by its label or position, or its text.
 
-    Whatever names no option is reported.
+    Whatever names none, or one by its label and another by its text, is reported.
     """
-    column = columns.answer or "answer"
-    if answer is None or isinstance(answer, bool | list | dict):
-        return scalar_text(answer)
-    text, labels, texts = str(answer).strip(), list(options), list(options.values())
-    folded = [label.casefold() for label in labels]
+    if answer is None:
+        return None
+    column, texts = columns.answer or "answer", list(options.values())
+    text = str(scalar_text(answer)).strip()
     bare = text.strip("()[]. ").casefold()
+    labelled = [k for k, label in enumerate(options) if label.casefold() == bare]
+    match = _LABELLED_RE.match(text)
+    stated = [text, text[match.end() :].strip() if match else text]
+    written = [k for k, option in enumerate(texts) if option in stated]
     if is_whole_number(answer) and columns.count_from is not None:
         position = int(text) - columns.count_from
         if 0 <= position < len(texts):
             return _letter(position)
         last = len(texts) - 1 + columns.count_from
         report(column, f"must be from {columns.count_from} to {last}; found {text}")
-        return None
-    if bare in folded:
-        return _letter(folded.index(bare))
-    if (
-        text in texts
-        or (match := _LABELLED_RE.match(text))
-        and text[match.end() :].strip() in texts
-    ):
+    elif labelled and written and labelled != written:
+        report(column, "is the label of one option and the text of another")
+    elif labelled:
+        return _letter(labelled[0])
+    elif type(answer) is int and int(text) <= len(texts):
+        report(column, "is a whole number beside options: say whether it counts from 0 or from 1")
+    elif written:
         return text
-    if is_whole_number(answer):
+    elif is_whole_number(answer):
         report(column, "is a whole number beside options: say whether it counts from 0 or from 1")
     else:
         report(column, "is none of the options" if text else "is empty")

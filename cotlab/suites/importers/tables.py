@@ -38,6 +38,7 @@ def read_csv(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
     """Yield each row of a CSV file with a heading; commas, semicolons or tabs divide it."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    line = 1
     try:
         first = text.readline()
         text.seek(0)
@@ -49,10 +50,8 @@ def read_csv(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
         line = reader.line_num + 1
         for row in reader:
             defects = [("", f"has more cells than the {len(names)} columns")] if None in row else []
-            raw = delimiter.join(str(cell) for cell in row.values())[:400].encode(
-                "utf-8", "replace"
-            )
-            defects += list(json_defects(row))[:5] if not defects else []
+            raw = delimiter.join(map(str, row.values()))[:400].encode("utf-8", "replace")
+            defects = defects or list(json_defects(row))[:5]
             yield ParsedLine(line, None if defects else row, defects, raw)
             line = reader.line_num + 1
     except UnicodeDecodeError as exc:

@@ -227,17 +227,18 @@ def show_latest_runs(rows: Sequence[RunView], base_row: RunView | None) -> None:
                 *_verdict_cells(result),
                 _items_cell(row, result),
                 {"text": f"{row.planned_at:%m-%d %H:%M}"},
-                _comparison_cell(row, base_row, name),
+                *([] if base_row is None else [_comparison_cell(row, base_row, name)]),
             ]
         )
-    content = {"title": "Latest runs", "columns": HOME_COLUMNS, "rows": table}
+    columns = HOME_COLUMNS[:-1] if base_row is None else HOME_COLUMNS
+    content = {"title": "Latest runs", "columns": columns, "rows": table}
     show_linked("table", content, key="latest-runs")
 
 
-def _comparison_cell(row: RunView, base_row: RunView | None, name: str) -> dict[str, Any]:
+def _comparison_cell(row: RunView, base_row: RunView, name: str) -> dict[str, Any]:
     """Return the link that compares a run with ``base_row``, or why there is none."""
-    if base_row is None or row.id == base_row.id:
-        return {"text": "", "small": "" if base_row is None else "shown above"}
+    if row.id == base_row.id:
+        return {"text": "", "small": "shown above"}
     if row.suite != base_row.suite:
         return {"text": "", "small": "other suite"}
     if not are_comparable(*(each.plan for each in (base_row, row))):

@@ -54,7 +54,7 @@ def measures_tab(plan: Plan, tab: str) -> bool:
 def is_measured(run: RunView, tab: str) -> bool:
     """Return whether a run measured what a tab shows; where not, say so and offer to measure it."""
     if tab in TAB_MEASURES:
-        st.subheader(TAB_MEASURES[tab].question)
+        st.header(TAB_MEASURES[tab].question)
     if not measures_tab(run.plan, tab):
         _render_unmeasured(run, tab)
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyarrow import parquet
 from cotlab.core.errors import SuiteErrors, UnknownName
 from cotlab.core.types import Item
 from cotlab.suites import load_suite, write_suite
-from cotlab.suites.importers.door import Form, detect_form
+from cotlab.suites.importers.door import MAX_FIELDS, Form, detect_form
 from cotlab.suites.importers.formats import import_suite_file
 from cotlab.suites.importers.rows import Columns
 from cotlab.text.answers.targets import is_right_answer
@@ -190,3 +191,53 @@ def test_a_file_without_a_question_names_its_columns(tmp_path: Path) -> None:
         detect_form(path).corrected(None, {"question": "w"})
     form = detect_form(path).corrected(None, {"question": "y.z"})
     assert import_suite_file(form, path, split=split_steps).items[0].question == "w"
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"choices": ["c", "b", "a"], "answer": "a"}, "the label of one option and the text of"),
+        ({"choices": ["1", "2", "3"], "answer": 2}, "counts from 0 or from 1"),
+        ({"choices": COLOURS, "answer": ["A", "B"]}, "none of the options"),
+    ],
+)
+def test_an_answer_that_may_be_another_option_is_refused(
+    record: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SuiteErrors, match=message):
+        read(lines(tmp_path / "a.jsonl", {"question": "Which?", **record}))
+
+
+@pytest.mark.parametrize("name", ["correct", "label"])
+def test_whether_an_answer_is_correct_is_no_answer(name: str, tmp_path: Path) -> None:
+    row = {"question": "Q", "chain": "One. Two."}
+    for value in (True, 1):
+        assert detect_form(lines(tmp_path / "a.jsonl", {**row, name: value})).columns.answer is None
+    assert detect_form(lines(tmp_path / "a.jsonl", {**row, name: "C"})).columns.answer == name
+
+
+def test_an_id_that_two_lines_have_is_named(tmp_path: Path) -> None:
+    rows = [{"case_id": f"T-{k % 5}", "note": "Q", "decision": "stay"} for k in range(6)]
+    with pytest.raises(SuiteErrors, match="'T-0' is already the id of line 1"):
+        read(lines(tmp_path / "a.jsonl", *rows))
+
+
+def test_a_reply_to_a_question_with_options_keeps_them(tmp_path: Path) -> None:
+    row = {"doc_id": 1, "doc": {"question": "Q", "choices": COLOURS}, "target": 2}
+    row |= {"resps": [["Blue it is."]], "filtered_resps": ["(C)"], "exact_match": 1}
+    _, (item,) = read(lines(tmp_path / "a.jsonl", row))
+    assert (item.answer, item.meta["choices"], item.meta["answer_correct"]) == ("C", COLOURS, True)
+
+
+def test_a_workbook_and_a_quote_that_is_never_closed_are_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+    (tmp_path / "a.csv").write_text('"question,answer\nQ')
+    for name, message in (("a.xlsx", "save it as CSV"), ("a.csv", "no CSV file")):
+        with pytest.raises(SuiteErrors, match=message):
+            detect_form(tmp_path / name)
+
+
+def test_records_with_very_many_columns_are_looked_at_in_bounds(tmp_path: Path) -> None:
+    rows = [{f"k{n}-{k}": k for k in range(2000)} for n in range(20)]
+    assert len(detect_form(lines(tmp_path / "a.jsonl", *rows)).fields) == MAX_FIELDS
