@@ -2,7 +2,7 @@
 
 from cotlab.suites.importers.formats import import_suite_file
 from cotlab.suites.importers.logs import import_inspect
-from cotlab.suites.jsonl import load_suite, parse_suite, write_suite
+from cotlab.suites.jsonl import load_suite, write_suite
 from cotlab.suites.shipped import file_sha256, find_suite, shipped_suites
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "import_inspect",
     "import_suite_file",
     "load_suite",
-    "parse_suite",
     "shipped_suites",
     "write_suite",
 ]

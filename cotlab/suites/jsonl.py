@@ -6,11 +6,10 @@ untrusted: all defects of one are reported at once (see ``strict_json``).
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -27,10 +26,10 @@ from cotlab.suites.strict_json import (
     check_id,
     check_text,
     describe_json,
-    read_objects,
+    read_records,
 )
 
-__all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
+__all__ = ["file_sha256", "load_suite", "write_suite"]
 
 ChainSource = Literal["reference", "own"]
 """Where an item's chain comes from: the suite, or the model."""
@@ -51,7 +50,7 @@ MAX_ERRORS = 10_000
 def load_suite(
     path: str | Path, *, good_lines: bool = False, chain: SuiteChains = "reference"
 ) -> Suite:
-    """Read a suite file.
+    """Read a suite file: JSON Lines, or the same objects in a JSON array.
 
     Blank lines are skipped, a UTF-8 byte order mark and CRLF line ends are accepted. Keys beside
     the four of the format become ``Item.meta``, and a ``category`` that is text becomes
@@ -77,59 +76,13 @@ def load_suite(
     SuiteErrors
         Every defect of the file in line order, with the number of good lines.
     """
-    items = _parse_items(partial(open_suite_file, path), str(path), chain, good_lines)
+    convert = partial(_parse_item, needs_chain=chain == "reference")
+    with open_suite_file(path) as stream:
+        items = collect_items(stream, str(path), convert, good_lines=good_lines)
+    n_chains = sum(bool(item.steps) for item in items)
+    if chain == "auto" and 0 < n_chains < len(items):
+        return load_suite(path, good_lines=good_lines)
     return Suite.from_items(Path(path).stem, items)
-
-
-def parse_suite(
-    data: bytes, name: str, *, good_lines: bool = False, chain: SuiteChains = "reference"
-) -> Suite:
-    """Read a suite from bytes, an upload for example; otherwise as `load_suite`.
-
-    Parameters
-    ----------
-    data : bytes
-    name : str
-        The file name that errors show; without ``.jsonl`` it names the suite.
-    good_lines, chain
-        As `load_suite`.
-    """
-    items = _parse_items(partial(io.BytesIO, data), name, chain, good_lines)
-    return Suite.from_items(name.removesuffix(".jsonl"), items)
-
-
-def _parse_items(
-    open_file: Callable[[], AbstractContextManager[BinaryIO]],
-    path: str,
-    chain: SuiteChains,
-    good_lines: bool,
-) -> tuple[Item, ...]:
-    """Return the items of a file; with "auto" one in which only some lines have a chain is refused.
-
-    Such a file is read again, so that its defects are listed in the order of its lines.
-    """
-    source: ChainSource = "own" if chain == "auto" else chain
-    n_chains = n_missing = 0
-
-    def parse_item(record: dict[str, Any], n_before: int, report: DefectReporter) -> Item:
-        nonlocal n_chains, n_missing
-        item = _parse_item(record, n_before, report, chain=source)
-        n_chains += bool(item.steps)
-        n_missing += record.get("reference_cot") is None
-        return item
-
-    items: tuple[Item, ...] = ()
-    errors = None
-    try:
-        with open_file() as stream:
-            items = collect_items(stream, path, parse_item, good_lines=good_lines)
-    except SuiteErrors as defects:
-        errors = defects
-    if chain == "auto" and n_chains and n_missing:
-        return _parse_items(open_file, path, "reference", good_lines)
-    if errors is not None:
-        raise errors
-    return items
 
 
 def write_suite(suite: Suite, path: str | Path) -> None:
@@ -146,25 +99,24 @@ def write_suite(suite: Suite, path: str | Path) -> None:
     SuiteError
         If the file cannot be written.
     """
-    data = b"".join(_item_line(item) + b"\n" for item in suite.items)
-    try:
-        reread_suite = parse_suite(data, suite.name, chain="own")
-    except SuiteErrors as defects:
-        raise ValueError(
-            f"suite {suite.name!r} would not read back: {defects.errors[0]}"
-        ) from defects
-    for original_item, restored_item in zip(suite.items, reread_suite.items, strict=True):
-        if to_json_value(original_item) != to_json_value(restored_item):
-            raise ValueError(
-                f"suite {suite.name!r}: item {original_item.id!r} would not read back as it is"
-            )
+    lines = b"".join(_item_line(item) + b"\n" for item in suite.items)
     temporary_path = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
     try:
-        temporary_path.write_bytes(data)
+        temporary_path.write_bytes(lines)
+        restored_items = load_suite(temporary_path, chain="own").items
+        for original, restored in zip(suite.items, restored_items, strict=True):
+            if to_json_value(original) != to_json_value(restored):
+                raise ValueError(f"item {original.id!r} would not read back as it is")
         temporary_path.replace(path)
-    except OSError as exc:
-        temporary_path.unlink(missing_ok=True)
-        raise SuiteError(str(path), None, "", f"cannot be written: {exc.strerror or exc}") from exc
+    except SuiteErrors as error:
+        message = f"suite {suite.name!r} would not read back: {error.errors[0]}"
+        raise ValueError(message) from error
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise SuiteError(str(path), None, "", message) from error
+    finally:
+        with suppress(OSError):
+            temporary_path.unlink(missing_ok=True)
 
 
 def collect_items(
@@ -173,7 +125,7 @@ def collect_items(
     convert: ItemConverter,
     *,
     good_lines: bool,
-    read: RecordReader = read_objects,
+    read: RecordReader = read_records,
 ) -> tuple[Item, ...]:
     """Return the items of all records; ``read`` yields those of a stream.
 
@@ -191,38 +143,26 @@ def collect_items(
         if value is not None:
             item = convert(value, n_lines, partial(_add_defect, defects, prefix))
             if item.id in first_line_by_id:
-                defects.append(
-                    (
-                        f"{prefix}item_id",
-                        (
-                            f"{printable_text(item.id, 60)!r} is already the id of line"
-                            f" {first_line_by_id[item.id]}"
-                        ),
-                    )
-                )
+                message = f"{printable_text(item.id, 60)!r} is already the id of line"
+                message += f" {first_line_by_id[item.id]}"
+                _add_defect(defects, prefix, "item_id", message)
             elif item.id:
                 first_line_by_id[item.id] = line
             if not defects:
                 items.append(item)
         n_lines += 1
         n_defects += len(defects)
-        for field, message in defects[: MAX_ERRORS - len(errors)]:
-            raw_text = (
-                line_bytes[: 4 * MAX_SHOWN_CHARACTERS]
-                .decode("utf-8", "backslashreplace")
-                .rstrip("\r\n")
-            )
-            errors.append(
-                SuiteError(
-                    path, line, field, message, printable_text(raw_text, MAX_SHOWN_CHARACTERS)
-                )
-            )
+        raw_text = line_bytes[: 4 * MAX_SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")
+        raw_text = printable_text(raw_text.rstrip("\r\n"), MAX_SHOWN_CHARACTERS) if defects else ""
+        errors += [
+            SuiteError(path, line, field, message, raw_text)
+            for field, message in defects[: MAX_ERRORS - len(errors)]
+        ]
     if not n_lines:
         raise unusable_file_error(path, "is empty; a suite has at least one item")
     if n_defects > len(errors):
-        errors.append(
-            SuiteError(path, None, "", f"and {n_defects - len(errors):,} more defects further down")
-        )
+        message = f"and {n_defects - len(errors):,} more defects further down"
+        errors.append(SuiteError(path, None, "", message))
     if errors and not (good_lines and items):
         raise SuiteErrors(errors, len(items))
     return tuple(items)
@@ -233,90 +173,48 @@ def _add_defect(defects: list[tuple[str, str]], prefix: str, field: str, message
 
 
 def _parse_item(
-    record: dict[str, Any], _: int, report: DefectReporter, *, chain: ChainSource
+    record: dict[str, Any], _: int, report: DefectReporter, *, needs_chain: bool
 ) -> Item:
     """Return the item of one line; defects go to ``report``."""
-    for field in ("item_id", "prompt", "ground_truth"):
-        if field not in record:
-            report(
-                field,
-                "is missing"
-                + ("; write null where there is no answer" if field == "ground_truth" else ""),
-            )
+    for name in ("item_id", "prompt", "ground_truth"):
+        if name not in record:
+            hint = "; write null where there is no answer" if name == "ground_truth" else ""
+            report(name, f"is missing{hint}")
     category = record.get("category", "")
     has_category = isinstance(category, str)
+    used = ITEM_FIELDS | ({"category"} if has_category else set())
     return Item(
         id=check_id(record["item_id"], "item_id", report) if "item_id" in record else "",
         question=(
             check_text(record["prompt"], "prompt", report, "a string") if "prompt" in record else ""
         ),
         answer=check_answer(record.get("ground_truth"), "ground_truth", report),
-        steps=_parse_steps(record, chain, report),
+        steps=_parse_steps(record.get("reference_cot"), report, needs_chain=needs_chain),
         category=category if has_category else "",
-        meta={
-            key: value
-            for key, value in record.items()
-            if key not in ITEM_FIELDS and not (has_category and key == "category")
-        },
+        meta={key: value for key, value in record.items() if key not in used},
     )
 
 
-def _parse_steps(
-    record: dict[str, Any], chain: ChainSource, report: DefectReporter
-) -> tuple[Step, ...]:
-    field, value = "reference_cot", record.get("reference_cot")
+def _parse_steps(value: object, report: DefectReporter, *, needs_chain: bool) -> tuple[Step, ...]:
+    field = "reference_cot"
+    steps: list[Step] = []
     if value is None:
-        if chain == "reference":
-            report(
-                field,
-                f"is {'null' if field in record else 'missing'}; allowed only with --chain own",
-            )
-    elif not isinstance(value, list):
-        report(
-            field, f'must be a list of {{"index", "text"}} objects; found {describe_json(value)}'
+        if needs_chain:
+            report(field, "is missing; allowed only with --chain own")
+        return ()
+    if not isinstance(value, list) or not value:
+        found = "an empty chain" if value == [] else describe_json(value)
+        report(field, f'must be a list of {{"index", "text"}} objects; found {found}')
+        return ()
+    for i, step in enumerate(value):
+        if not isinstance(step, dict) or type(index := step.get("index")) is not int or index != i:
+            message = f'must be {{"index": {i}, "text": "…"}}: indices count 0, 1, 2, … in order'
+            report(f"{field}[{i}]", message)
+            return ()
+        steps.append(
+            Step(i, check_text(step.get("text"), f"{field}[{i}].text", report, "a string"))
         )
-    elif not value:
-        report(
-            field,
-            "is an empty chain: give at least one step, or leave the key out",
-        )
-    else:
-        defects: list[tuple[str, str]] = []
-        for i, step in enumerate(value):
-            _check_step(i, step, partial(_add_defect, defects, f"{field}[{i}]"))
-            if len(defects) >= 5:
-                break
-        if not defects:
-            return tuple(Step(i, step["text"]) for i, step in enumerate(value))
-        for location, message in defects:
-            report(location, message)
-    return ()
-
-
-def _check_step(step_index: int, step: object, report: DefectReporter) -> None:
-    if not isinstance(step, dict):
-        report(
-            "",
-            f'must be an object {{"index": {step_index}, "text": "…"}}; found'
-            f" {describe_json(step)}",
-        )
-        return
-    for key in ("index", "text"):
-        if key not in step:
-            report(f".{key}", "is missing")
-    index, text = step.get("index", step_index), step.get("text", "…")
-    if type(index) is not int:
-        report(".index", f"must be a whole number; found {describe_json(index)}")
-    elif index != step_index:
-        report(
-            ".index",
-            f"is {printable_text(str(index), 30)} where {step_index} is due: indices count 0, 1, 2,"
-            " … in order",
-        )
-    if isinstance(text, str) and not text.strip():
-        report(".text", "is an empty step")
-    else:
-        check_text(text, ".text", report, "a string")
+    return tuple(steps)
 
 
 def _item_line(item: Item) -> bytes:
@@ -343,5 +241,5 @@ def _item_line(item: Item) -> bytes:
         return json.dumps(
             {**record, **to_json_value(item.meta)}, ensure_ascii=False, allow_nan=False
         ).encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise ValueError(f"item {item.id!r} cannot be written as JSON: {exc}") from exc
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"item {item.id!r} cannot be written as JSON: {error}") from error

@@ -60,10 +60,8 @@ def find_suite(name_or_path: str | Path) -> Path:
 
 
 @contextmanager
-def open_suite_file(
-    path: str | Path, *, max_bytes: int = MAX_FILE_BYTES
-) -> Iterator[io.BufferedReader]:
-    """Open a regular file of at most ``max_bytes`` bytes for reading.
+def open_suite_file(path: str | Path) -> Iterator[io.BufferedReader]:
+    """Open a regular file of at most ``MAX_FILE_BYTES`` bytes for reading.
 
     Raises
     ------
@@ -76,8 +74,8 @@ def open_suite_file(
             raise unusable_file_error(path, "is a directory; name a file")
         if not stat.S_ISREG(status.st_mode):
             raise unusable_file_error(path, "is not a regular file; save it to a file first")
-        if status.st_size > max_bytes:
-            size = f"has {status.st_size:,} bytes, more than the {max_bytes:,} that are read"
+        if status.st_size > MAX_FILE_BYTES:
+            size = f"has {status.st_size:,} bytes, more than the {MAX_FILE_BYTES:,} that are read"
             raise unusable_file_error(path, f"{size}; split the file")
         with Path(path).open("rb") as stream:
             yield stream

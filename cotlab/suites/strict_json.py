@@ -6,9 +6,9 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 from cotlab.core.errors import SuiteErrors
@@ -18,29 +18,19 @@ DefectReporter = Callable[[str, str], None]
 """Takes (field, message) of one defect."""
 MAX_LINE_BYTES = 4 * 2**20
 MAX_DEPTH = 64
-"""Nesting of lists and objects within one line."""
+"""Nesting of lists and objects within one record."""
 MAX_SHOWN_CHARACTERS = 200
 """Characters of a defective line that its error shows."""
-
-_INVALID_CHARACTER_PATTERN = re.compile(r"[\ud800-\udfff\x00]")
-"""Half of a character (a lone surrogate like \\ud83d), or NUL."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE_PATTERN = re.compile(r"[ \t\r\n]*")
-_ENCODING_MARKS = (
-    (b"\xff\xfe\x00\x00", "UTF-32"),
-    (b"\x00\x00\xfe\xff", "UTF-32"),
-    (b"\xff\xfe", "UTF-16"),
-    (b"\xfe\xff", "UTF-16"),
-    (b"{\x00", "UTF-16"),
-    (b"\x00{", "UTF-16"),
-)
+# "\\u0000" in JSON, not the text "\\\\u0000"
+_NUL_PATTERN = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_ENCODING_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 """Beginnings of files in other encodings."""
-_SINGLE_DOCUMENT_MESSAGE = (
-    "looks like one JSON document over several lines; write one object a line"
-)
 
 
 class ParsedLine(NamedTuple):
-    """One line that is not blank."""
+    """One line that is not blank, or one record of a file without lines."""
 
     line: int
     """Its number, from 1."""
@@ -51,109 +41,98 @@ class ParsedLine(NamedTuple):
     raw_bytes: bytes
     """Its bytes."""
     prefix: str = ""
-    """Where its object stands in the line, for the names of fields: ``[3].``."""
+    """Where its object stands in the file, for the names of fields: ``[3].``."""
 
 
-def read_objects(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
-    """Yield each line that is not blank.
-
-    Raises
-    ------
-    SuiteErrors
-        At once, if the file is not JSONL in UTF-8 at all.
-    """
-    n_lines = cut_off_line = 0
-    for line, offset, data, n_bytes in _read_lines(stream, path):
-        value, defect = None, ""
-        try:
-            if n_bytes > MAX_LINE_BYTES:
-                raise NotJSON(
-                    f"has {n_bytes:,} bytes; a line may have {MAX_LINE_BYTES:,} (4 MiB), so it was"
-                    " not read"
-                )
-            text = data.decode("utf-8")
-            if not text.strip():
-                continue
-            if n_lines == 0 and text.strip() in ("{", "[", "[{"):
-                raise unusable_file_error(path, _SINGLE_DOCUMENT_MESSAGE, line=line)
-            value = parse_json(text)
-        except UnicodeDecodeError as exc:
-            defect = f"byte {offset + exc.start} of the file is not UTF-8; save the file as UTF-8"
-        except NotJSON as exc:
-            if (n_lines == 0 and exc.is_cut_off and text[:1] == "[") or (
-                n_lines == 1 and cut_off_line and data.lstrip()[:1] in b'"}'
-            ):
-                raise unusable_file_error(
-                    path, _SINGLE_DOCUMENT_MESSAGE, line=cut_off_line or line
-                ) from None
-            defect, cut_off_line = str(exc), line if n_lines == 0 and exc.is_cut_off else 0
-        n_lines += 1
-        if not defect and not isinstance(value, dict):
-            hint = (
-                "; take the objects out of the list and write one a line"
-                if isinstance(value, list)
-                else ""
-            )
-            value, defect = None, f"must be a JSON object; found {describe_json(value)}{hint}"
-        defects = [("", defect)] if defect else list(islice(json_defects(value), 5))
-        yield ParsedLine(line, None if defects else value, defects, data)
+class NotJSON(ValueError):
+    """A text is no JSON that a suite may hold; the message says why."""
 
 
 def read_records(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
-    """Yield each object of a JSON array, of a single JSON object, or of JSONL.
+    """Yield each object of a JSON array, of a single JSON object, or of JSON Lines.
 
     The line of an object of an array is that of its first character.
 
     Raises
     ------
     SuiteErrors
-        At once, if the file is neither, or the array ends too early.
+        At once, if the file is none of them in UTF-8, or an array ends too early.
     """
     head = stream.read(4096)
     stream.seek(0)
-    text_head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    is_document = text_head[:1] == b"[" or re.match(rb"\{[ \t]*\r?\n", text_head)
-    if not is_document:
-        yield from read_objects(stream, path)
+    for mark, encoding in _ENCODING_MARKS:
+        if head.startswith(mark) or head[:2] in (b"{\x00", b"\x00{"):
+            raise unusable_file_error(path, f"is {encoding}; save the file as UTF-8", line=1)
+    start = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    if start[:1] == b"[" or re.match(rb"\{[ \t]*\r?\n", start):
+        yield from _read_document(stream, path)
         return
+    for line, data in enumerate(_read_lines(stream), start=1):
+        value, defect = None, ""
+        try:
+            if len(data.rstrip(b"\r\n")) > MAX_LINE_BYTES:
+                raise NotJSON(f"has more than {MAX_LINE_BYTES:,} bytes (4 MiB), and was not read")
+            text = data.decode("utf-8-sig")
+            if not text.strip():
+                continue
+            value = parse_json(text)
+        except UnicodeDecodeError:
+            defect = "is not UTF-8; save the file as UTF-8"
+        except NotJSON as error:
+            defect = str(error)
+        yield _parsed_line(line, value, defect, data)
+
+
+def _parsed_line(line: int, value: Any, defect: str, data: bytes, prefix: str = "") -> ParsedLine:
+    """Return a record with its defects."""
+    if not defect and not isinstance(value, dict):
+        defect = f"must be a JSON object; found {describe_json(value)}"
+    defects = [(prefix[:-1], defect)] if defect else []
+    if not defects and b"\\u" in data:
+        defects = [(prefix + name, message) for name, message in record_defects(value)]
+    return ParsedLine(line, None if defects else value, defects, data, prefix)
+
+
+def _read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield each line; of one that is too long, a byte more than is allowed."""
+    while data := stream.readline(MAX_LINE_BYTES + 3):
+        rest = data
+        while not rest.endswith(b"\n") and (rest := stream.readline(2**20)):
+            pass
+        yield data
+
+
+def _read_document(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
+    """Yield each element of an array; an object is one."""
     try:
         text = stream.read().decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise unusable_file_error(
-            path, f"byte {exc.start} of the file is not UTF-8; save the file as UTF-8"
-        ) from exc
-    for n, (line, value, raw_text) in enumerate(_array_elements(text, path)):
-        prefix = f"[{n}]." if text_head[:1] == b"[" else ""
-        raw_bytes = raw_text.encode("utf-8", "surrogatepass")
-        if isinstance(value, dict):
-            defects = [(prefix + name, text) for name, text in islice(json_defects(value), 5)]
-        else:
-            defects = [(prefix[:-1], f"must be a JSON object; found {describe_json(value)}")]
-        yield ParsedLine(line, None if defects else value, defects, raw_bytes, prefix)
-
-
-def _array_elements(text: str, path: str) -> Iterator[tuple[int, Any, str]]:
-    """Yield (line, value, first characters) of each element of an array; an object is one."""
-    line, counted = 1, 0
+    except UnicodeDecodeError as error:
+        raise unusable_file_error(path, "is not UTF-8; save the file as UTF-8") from error
 
     def broken(position: int, message: str) -> SuiteErrors:
         at = text.count("\n", 0, position) + 1
         return unusable_file_error(path, f"is not JSON: {message}", line=at)
 
+    n, line, counted, defect = 0, 1, 0, ""
     position = _skip_space(text, 0)
-    is_array = text[position : position + 1] == "["
+    is_array = text[position] == "["
     position = _skip_space(text, position + is_array)
     if is_array and text[position : position + 1] == "]":
         raise unusable_file_error(path, "is an empty list; a suite has at least one item")
     while True:
         try:
-            value, end = _DECODER.raw_decode(text, position)
+            value, end, defect = *_DECODER.raw_decode(text, position), ""
+            _check_depth(value, text[position:end])
+        except NotJSON as error:  # the others are read all the same
+            value, end, defect = *_LENIENT_DECODER.raw_decode(text, position), str(error)
         except RecursionError:
             raise broken(position, f"nested too deeply; {MAX_DEPTH} levels are read") from None
-        except json.JSONDecodeError as exc:
-            raise broken(exc.pos, exc.msg[0].lower() + exc.msg[1:]) from None
+        except json.JSONDecodeError as error:
+            raise broken(error.pos, error.msg[0].lower() + error.msg[1:]) from None
         line, counted = line + text.count("\n", counted, position), position
-        yield line, value, text[position : position + MAX_SHOWN_CHARACTERS]
+        data = text[position:end].encode("utf-8", "surrogatepass")
+        yield _parsed_line(line, value, defect, data, f"[{n}]." if is_array else "")
+        n += 1
         position = _skip_space(text, end)
         mark = text[position : position + 1]
         if is_array and mark == ",":
@@ -172,110 +151,54 @@ def _skip_space(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _read_lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, int, bytes, int]]:
-    """Yield (number from 1, byte offset, bytes, size) of each line, too long ones cut."""
-    line_number = offset = 0
-    while data := stream.readline(MAX_LINE_BYTES + 2):
-        line_number, n_bytes = line_number + 1, len(data)
-        if line_number == 1:
-            for mark, encoding in _ENCODING_MARKS:
-                if data.startswith(mark):
-                    raise unusable_file_error(
-                        path, f"byte 0 of the file says {encoding}; save the file as UTF-8", line=1
-                    )
-        if n_bytes == MAX_LINE_BYTES + 2 and not data.endswith(b"\n"):
-            data = data[: 4 * MAX_SHOWN_CHARACTERS]
-            while chunk := stream.readline(2**20):
-                n_bytes += len(chunk)
-                if chunk.endswith(b"\n"):
-                    break
-        mark_size = 3 if line_number == 1 and data.startswith(b"\xef\xbb\xbf") else 0
-        yield (
-            line_number,
-            offset + mark_size,
-            data[mark_size:],
-            len(data.rstrip(b"\r\n")) if n_bytes == len(data) else n_bytes,
-        )
-        offset += n_bytes
-
-
-class InvalidValue(NamedTuple):
-    """Stands in a parsed value for something that no suite may hold."""
-
-    message: str
-    """What it is."""
-
-
-class NotJSON(ValueError):
-    """A line that does not parse; ``is_cut_off`` where it ends too early."""
-
-    def __init__(self, message: str, is_cut_off: bool = False) -> None:
-        self.is_cut_off = is_cut_off
-        super().__init__(message)
-
-
 def parse_json(text: str) -> Any:
-    """Parse strict JSON.
-
-    A `Bad` stands for NaN, a number beyond a float and a repeated key.
+    """Parse strict JSON: no NaN, no number beyond a float, no key twice in an object.
 
     Raises
     ------
     NotJSON
-        If the text is no JSON.
+        If the text is no such JSON, or nested too deeply.
     """
     if "\x00" in text:
         raise NotJSON(f"holds a NUL byte at column {text.index(chr(0)) + 1}; is this a text file?")
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
+        _check_depth(value, text)
     except RecursionError:
         raise NotJSON(f"is nested too deeply; {MAX_DEPTH} levels are read") from None
-    except json.JSONDecodeError as exc:
-        is_cut_off = exc.pos >= len(text.rstrip())
-        message = "it breaks off" if is_cut_off else exc.msg[0].lower() + exc.msg[1:]
-        location = (
-            f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
-        )
-        raise NotJSON(f"is not JSON: {message} at {location}", is_cut_off) from None
+    except json.JSONDecodeError as error:
+        message = error.msg[0].lower() + error.msg[1:]
+        raise NotJSON(f"is not JSON: {message} at column {error.colno}") from None
+    return value
 
 
-def json_defects(value: object, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield (field, message) of every `Bad`, invalid text, and value deeper than MAX_DEPTH."""
-    if isinstance(value, str):
-        if defect := text_defect(value):
-            yield field, defect
-    elif isinstance(value, InvalidValue):
-        yield field, value.message
-    elif isinstance(value, dict | list) and depth >= MAX_DEPTH:
-        yield field, f"is nested too deeply; {MAX_DEPTH} levels are read"
-    elif isinstance(value, list):
-        for i, child in enumerate(value):
-            if not isinstance(child, str) or _INVALID_CHARACTER_PATTERN.search(child):
-                yield from json_defects(child, f"{field}[{i}]", depth + 1)
-    elif isinstance(value, dict):
-        for key, child in value.items():
-            if (
-                isinstance(child, str)
-                and not _INVALID_CHARACTER_PATTERN.search(child)
-                and not _INVALID_CHARACTER_PATTERN.search(key)
-            ):
-                continue  # nearly every pair of a suite: skips the slow checks
-            inner_field = f"{field}.{printable_text(key, 60)}" if field else printable_text(key, 60)
-            if defect := text_defect(key):
-                yield inner_field, f"the key {defect}"
-            yield from json_defects(child, inner_field, depth + 1)
+def _check_depth(value: Any, text: str) -> None:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise NotJSON(f"is nested too deeply; {MAX_DEPTH} levels are read")
 
 
-def text_defect(text: str) -> str | None:
-    """Return why ``text`` cannot be stored and sent as text, or None."""
-    if not (match := _INVALID_CHARACTER_PATTERN.search(text)):
-        return None
-    problem = (
-        "holds a NUL character"
-        if match[0] == "\x00"
-        else f"is not valid text: lone surrogate \\u{ord(match[0]):04x}"
-    )
-    return f"{problem} at position {match.start()}"
+def _depth(value: Any) -> int:
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
+
+
+def record_defects(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (field, message) of each field whose text cannot be stored and sent."""
+    if not _text_defect(record):
+        return []
+    defects = ((name, _text_defect({name: value})) for name, value in record.items())
+    return [(printable_text(name, 60), defect) for name, defect in defects if defect]
+
+
+def _text_defect(value: object) -> str:
+    """Return which half of a character, or NUL, the texts of a JSON value hold; "" for none."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"is not valid text: lone surrogate \\u{ord(text[error.start]):04x}"
+    return "holds a NUL character" if _NUL_PATTERN.search(text) else ""
 
 
 def describe_json(value: object) -> str:
@@ -296,11 +219,7 @@ def check_id(value: object, field: str, report: DefectReporter) -> str:
     """
     text = check_text(value, field, report, 'a string, e.g. "gsm8k-0001"').strip()
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
-        report(
-            field,
-            f"holds a control character ({printable_text(text, 60)}); an id is one line of"
-            " printable text",
-        )
+        report(field, f"holds a control character ({printable_text(text, 60)}): it is one line")
         return ""
     return text
 
@@ -310,10 +229,8 @@ def check_text(value: object, field: str, report: DefectReporter, expected: str)
     if not isinstance(value, str):
         report(field, f"must be {expected}; found {describe_json(value)}")
     elif not value.strip():
-        report(
-            field,
-            "is empty" + ("; write null where there is no answer" if "null" in expected else ""),
-        )
+        hint = "; write null where there is no answer" if "null" in expected else ""
+        report(field, f"is empty{hint}")
     else:
         return value
     return ""
@@ -321,35 +238,35 @@ def check_text(value: object, field: str, report: DefectReporter, expected: str)
 
 def check_answer(value: object, field: str, report: DefectReporter) -> str | None:
     """Return ``value`` as an answer: text, or None for null and after a report."""
-    return (
-        None
-        if value is None
-        else check_text(value, field, report, 'a string or null, e.g. "18"') or None
-    )
+    if value is None:
+        return None
+    return check_text(value, field, report, 'a string or null, e.g. "18"') or None
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        seen_keys: set[str] = set()
-        for key, _ in pairs:
-            if key in seen_keys:
-                mapping[key] = InvalidValue("appears twice in one object")
-            seen_keys.add(key)
+        counts = Counter(name for name, _ in pairs)
+        repeated = next(name for name, n in counts.items() if n > 1)
+        raise NotJSON(f"{printable_text(repeated, 60)} appears twice in one object")
     return mapping
 
 
-def _parse_number(number_type: type[int | float], digits: str) -> float | InvalidValue:
-    return (
-        number_type(digits)
-        if len(digits) <= 309 and math.isfinite(float(digits))
-        else InvalidValue("is a number too large to keep")
-    )
+def _parse_number(number_type: type[int | float], digits: str) -> float:
+    if len(digits) > 309 or not math.isfinite(float(digits)):
+        raise NotJSON("holds a number too large to keep")
+    return number_type(digits)
+
+
+def _refuse_constant(name: str) -> float:
+    raise NotJSON(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_build_object,
     parse_int=partial(_parse_number, int),
     parse_float=partial(_parse_number, float),
-    parse_constant=lambda name: InvalidValue(f"{name} is not JSON"),
+    parse_constant=_refuse_constant,
 )
+_LENIENT_DECODER = json.JSONDecoder(parse_int=float)
+"""Finds the end of what is no strict JSON."""

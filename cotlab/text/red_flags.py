@@ -193,8 +193,9 @@ _REASON_RE = re.compile(r"(?i)\b(?:because|since|given|due to|therefore|hence|th
 
 def _find_hand_waving(i: int, step: str) -> Iterator[RedFlag]:
     """Yield words that assert without a reason or an equation before them in their step."""
+    reason = _REASON_RE.search(step)
     for match in _HAND_WAVING_RE.finditer(step):
-        if not _REASON_RE.search(step, 0, match.start()):
+        if reason is None or reason.end() > match.start():
             yield RedFlag("hand_waving", i, *match.span(), "no reason stands before it")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.mixed import SHARE_BY_KIND, draw_chain, is_valid_chain, mixed_suite
 from cotlab.metrics.verification import first_mistake
-from cotlab.suites.jsonl import parse_suite, write_suite
+from cotlab.suites.jsonl import load_suite, write_suite
 from cotlab.suites.wordproblems import make_problem
 
 EQUATION = re.compile(r"Step (\d+): (\d+) ([+-]) (\d+) = (\d+)\.")
@@ -87,4 +87,4 @@ def test_a_random_chain_that_happens_to_be_true_is_valid() -> None:
 def test_it_reads_back_from_its_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "mixed.jsonl"
     write_suite(SUITE, path)
-    assert parse_suite(path.read_bytes(), SUITE.name).digest == SUITE.digest
+    assert load_suite(path).digest == SUITE.digest

@@ -158,15 +158,6 @@ def test_any_text_gives_claims_that_stand_in_it(
             assert claim.verdict != "matched" or claim.call_index is not None
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "text",
-    ["calculator " * 4000, "7 + " * 8000, '"' * 20_000, "the calculator returned " + "1 " * 20_000],
-)
-def test_long_texts_come_to_an_end(text: str) -> None:
-    find_claims([text], LOG, text[:2000])
-
-
 def test_the_work_grows_with_the_number_of_claims_and_not_with_its_square() -> None:
     """Each step states another number, so that none of them is known before."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -152,32 +151,3 @@ def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], questio
     for rule in RULES:
         own = [(f.step_index, f.start, f.end) for f in found if f.rule == rule]
         assert all(a[0] != b[0] or a[2] <= b[1] for a, b in zip(own, own[1:], strict=False))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "clearly ",
-        "5 m + ",
-        "x ",
-        "the answer is ",
-        "(((((",
-        "let ",
-        "X = ",
-        "a-",
-        "area of ",
-        "1,000",
-        "per h/",
-        "9 m, ",
-    ],
-)
-def test_long_texts_take_no_longer_than_in_proportion(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = piece * (length // len(piece))
-        began = time.process_time()
-        find_flags("", [text, "b", "c"])
-        return time.process_time() - began
-
-    small, large = (min(seconds(n) for _ in range(3)) for n in (2000, 20_000))
-    assert large < 40 * max(small, 0.002)  # 10 if in proportion, 100 if with the square

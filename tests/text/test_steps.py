@@ -3,9 +3,6 @@ names."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -302,23 +299,3 @@ def test_numbered_chains_come_back(numbers: list[int]) -> None:
     steps = tuple(f"Step {i}: {n} + 1 = {n + 1}." for i, n in enumerate(numbers, 1))
     assert split_steps("\n".join(steps)) == steps
     assert split_steps(" ".join(steps)) == steps
-
-
-HOSTILE = """
-import sys
-from cotlab.text.steps import sentence_spans, split_steps
-for piece in ("(", "$", "$$", "`", "```\\n", "\\\\(", "\\\\[", "\\\\begin{a}", "\\\\end{a}", ".",
-              "\\n", " ", "#", "**", "Step 1: a\\n", "1. a\\n", "A. ", "a.", "a.b ", "\\u2028",
-              "- ", "    - a\\n", "# x\\n", "$$# ", "\\t", "So the ", "9", "a\\n\\n"):
-    many = piece * (50_000 // len(piece))
-    for text in (many, many + "x", "x" + many + "$$`"):
-        assert "".join("".join(split_steps(text)).split()) == "".join(text.split())
-        sentence_spans(text)
-"""
-
-
-@pytest.mark.soak
-def test_hostile_texts_end() -> None:
-    """84 texts of up to 50,000 characters: searches that go back over the text would need hours for
-    all of them."""
-    subprocess.run([sys.executable, "-c", HOSTILE], check=True, timeout=600)

@@ -55,7 +55,6 @@ def _math(record: Record) -> Item:
     answer = boxed_answer(solution)
     if solution and answer is None:
         record.report("solution", "holds no whole \\boxed{}")
-    category = record.fields.get("subject", record.fields.get("type"))
     return record.item(
         record.fields.get("unique_id", record.default_id),
         question,
@@ -63,7 +62,7 @@ def _math(record: Record) -> Item:
         solution or None,
         "solution",
         {},
-        category if isinstance(category, str) else "",
+        record.fields.get("subject", record.fields.get("type")),
     )
 
 
@@ -212,7 +211,6 @@ def _mr_gsm8k(record: Record) -> Item:
         answer_verdict = str(record.get("model_output_answer_correctness")).strip().lower()
         meta[CORRECT_KEY] = {"correct": True, "wrong": False}.get(answer_verdict)
     answer = record.get("ground_truth_answer")
-    category = record.fields.get("question_type")
     record.used.add("question_type")
     return record.item(
         record.fields.get("uuid", record.default_id),
@@ -221,7 +219,7 @@ def _mr_gsm8k(record: Record) -> Item:
         steps,
         "model_output_steps",
         meta,
-        category if isinstance(category, str) else "",
+        record.fields.get("question_type"),
     )
 
 
@@ -236,7 +234,6 @@ def _prmbench(record: Record) -> Item:
     labels = [0 if i in indices else 1 for i in range(n_steps)]
     mistakes = [index for index in indices if index is not None]
     meta = {MISTAKE_KEY: min(mistakes, default=None), STEP_LABELS_KEY: labels}
-    category = record.fields.get("classification")
     record.used.add("classification")
     return record.item(
         record.fields.get("idx", record.default_id),
@@ -245,7 +242,7 @@ def _prmbench(record: Record) -> Item:
         steps,
         "modified_process",
         meta,
-        category if isinstance(category, str) else "",
+        record.fields.get("classification"),
     )
 
 

@@ -26,7 +26,7 @@ from cotlab.suites.importers.log_samples import (
 )
 from cotlab.suites.importers.records import SplitSteps
 from cotlab.suites.shipped import open_suite_file, printable_text, unusable_file_error
-from cotlab.suites.strict_json import check_id, check_text, json_defects
+from cotlab.suites.strict_json import check_id, check_text, record_defects
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -157,7 +157,7 @@ def read_inspect_log(path: str | Path, split: SplitSteps) -> InspectLog:
         meta["log"] = {name: header[name] for name in ("file", "eval_id") if name in header}
         if i == 0:
             meta[LOG_FACTS_KEY] = log_facts(log)
-        for field, message in json_defects(
+        for field, message in record_defects(
             {"input": question, "output": texts, "target": target_texts(sample), "meta": meta}
         ):
             report(field, message)

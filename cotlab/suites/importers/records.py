@@ -67,7 +67,7 @@ class Record:
         chain: object,
         chain_field: str,
         meta: Mapping[str, Any],
-        category: str = "",
+        category: object = "",
         id_field: str = "id",
     ) -> Item:
         """Return the item; fields that were not read join its meta."""
@@ -80,7 +80,7 @@ class Record:
             read_chain_steps(chain, chain_field, self.split, self.report)
             if chain is not None
             else (),
-            category,
+            category if isinstance(category, str) else "",
             {**meta, **prefix_reserved_keys(further)},
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from cotlab.suites.shipped import unusable_file_error
-from cotlab.suites.strict_json import ParsedLine, json_defects, read_records
+from cotlab.suites.strict_json import ParsedLine, read_records, record_defects
 
 MAX_CELL_CHARACTERS = 2**24
 _DELIMITERS = ",;\t"
@@ -51,7 +51,7 @@ def read_csv(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
         for row in reader:
             defects = [("", f"has more cells than the {len(names)} columns")] if None in row else []
             raw = delimiter.join(map(str, row.values()))[:400].encode("utf-8", "replace")
-            defects = defects or list(json_defects(row))[:5]
+            defects = defects or record_defects(row)
             yield ParsedLine(line, None if defects else row, defects, raw)
             line = reader.line_num + 1
     except UnicodeDecodeError as exc:
@@ -73,7 +73,7 @@ def _read_parquet(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
             for row in batch.to_pylist():
                 line += 1
                 record = {name: _plain(cell) for name, cell in row.items()}
-                defects = list(json_defects(record))[:5]
+                defects = record_defects(record)
                 raw = json.dumps(record, ensure_ascii=False)[:400].encode("utf-8", "replace")
                 yield ParsedLine(line, None if defects else record, defects, raw)
     except (pa.ArrowException, OSError) as exc:

@@ -224,37 +224,6 @@ def test_what_touches_it_leaves_it_undecided(text: str) -> None:
     assert set(told(text)) == {None}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(" * 30_000 + " = 3",
-        "1" * 50_000 + " + 1 = 2",
-        "9**9**9**9 = 1",
-        "=" * 20_000,
-        "1 + " * 20_000 + "1 = 2",
-        "-" * 20_000 + "1 = 1",
-        "1 = 1 " * 10_000,
-        "\\frac{" * 5000 + "= 1",
-        "a = b = c " * 5000,
-        "３ + ４ = ８",
-        "३ + ४ = ८",
-        "½ + ½ = 1",
-        "\x00 = \x00",
-        "1e999999999 = 1",
-        "2" + "^2" * 5000 + " = 1",
-        "(1 + " * 5000 + "1" + ")" * 5000 + " = 5001",
-        "٣=٤",
-        "7 + 5 = " + " " * 19_000 + "12",
-        "1," * 9000 + " = 3",
-        "{" * 9000 + "}" * 9000 + "=1",
-        "100 + 1% of " * 2000 + "= 7",
-        "x" * 20_000 + " = x",
-    ],
-)
-def test_hostile_texts_end_soon_and_raise_nothing(text: str) -> None:
-    read_equations(text)
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="0123456789+-*/^()[]{}=., %$xA\\≈²½٣\nfracistheof", max_size=80))
 def test_any_text_is_read(text: str) -> None:
