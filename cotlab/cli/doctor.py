@@ -41,14 +41,6 @@ def doctor_command(
     base_url: Annotated[
         Optional[str], typer.Option(help="With --connect: the server's address.")
     ] = None,
-    chat_template: Annotated[
-        str,
-        typer.Option(
-            metavar="FOLDER",
-            help="With --connect and a model: check raw text, made by the chat template of the"
-            " tokenizer in this folder, or none for a base model.",
-        ),
-    ] = "server",
     send_key_to: options.SendKeyToOption = None,
     store: Annotated[
         bool, typer.Option("--store", help="Only check the store: read every row of it.")
@@ -74,12 +66,12 @@ def doctor_command(
         options.allow_key_hosts(send_key_to)
         provider, _, model = connect.partition("/")
         if model:
-            _check_model(provider, model, base_url, chat_template)
+            _check_model(provider, model, base_url)
         else:
             _check_vendor(provider, base_url)
         return
-    if base_url or send_key_to or chat_template != "server":
-        raise ConfigError("--base-url, --chat-template and --send-key-to go with --connect.")
+    if base_url or send_key_to:
+        raise ConfigError("--base-url and --send-key-to go with --connect.")
     _print_packages()
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     print(
@@ -142,13 +134,13 @@ def _check_vendor(provider: str, base_url: str | None) -> None:
     )
 
 
-def _check_model(provider: str, model: str, base_url: str | None, chat_template: str) -> None:
+def _check_model(provider: str, model: str, base_url: str | None) -> None:
     """Print what a model's server does with requests, a line a finding."""
     from cotlab.core.types import ModelRef
     from cotlab.providers.probe import finding_text
     from cotlab.run.server_check import check_model
 
-    check, spent_micro = check_model(ModelRef(provider, model, base_url=base_url), chat_template)
+    check, spent_micro = check_model(ModelRef(provider, model, base_url=base_url))
     print(f"{provider}/{model}: {check.n_requests} requests, ${spent_micro / 1e6:.4f}")
     for name, finding in check.findings.items():
         print(finding_text(name, finding))

@@ -57,7 +57,7 @@ def run_command(
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import last_line
     from cotlab.run.resolved import ResolvedRun
-    from cotlab.run.unread_options import check_flags_are_read, unread_notes
+    from cotlab.run.unread_options import check_flags_are_read
     from cotlab.store.database import Store
 
     store = Store()
@@ -67,9 +67,7 @@ def run_command(
         raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
         resolved = ResolvedRun(read_config(flags, config))
-        check_flags_are_read(resolved, flags, send_key_to)
-        for note in unread_notes(resolved, flags):
-            print_caution(note)
+        check_flags_are_read(resolved, flags)
         if dry_run:
             suite, _ = launch.load_configured_suite(resolved)
             plan, request_count = launch.dry_run(resolved, suite)

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from cotlab.core.errors import CotlabError, Unsupported
+from cotlab.core.errors import Unsupported
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete
 
@@ -217,21 +217,6 @@ SHIPPED_PROVIDERS: dict[str, ProviderInfo] = {
     ),
 }
 _EMPTY_INFO = ProviderInfo()
-_IMPORT_ERRORS = (
-    CotlabError,
-    ImportError,
-    SyntaxError,
-    NameError,
-    AttributeError,
-    TypeError,
-    ValueError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    AssertionError,
-)
-"""What the import of a broken package raises: code of another version, a missing file or variable,
-a check of its own."""
 _DEFAULT_FAMILY = Family("not a vendor's", prefill=True)
 """Family of the models of a provider that declares none."""
 
@@ -252,7 +237,7 @@ def _declared_info(provider: str, target: str) -> ProviderInfo:
     """Read ``info``, or the older ``free = True``, from the class that an entry point names."""
     try:
         provider_class = PROVIDERS[provider]
-    except _IMPORT_ERRORS as error:
+    except Exception as error:  # noqa: BLE001 - a broken package raises anything
         logger.warning(
             "The package of the provider %r (%s) cannot be imported: %s: %s. Its key, hosts and"
             " prices are unknown. Repair, update or uninstall that package.",

@@ -24,12 +24,8 @@ from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, SupportedParams, supported_params
 from cotlab.providers.continuation import cut_at_stop, remove_echo, tokens_after
 from cotlab.providers.raw_prompt import (
-    ChatTemplate,
-    RawPrompt,
     ServerTemplate,
     base_model_prompt,
-    check_token_count,
-    open_folder_template,
     split_reasoning,
 )
 from cotlab.providers.sdk import SdkProvider
@@ -60,7 +56,7 @@ class OpenAICompat(SdkProvider):
     max_tokens_name: ClassVar[str] = "max_tokens"
     """Name of the parameter that limits the output."""
 
-    def __init__(self, ref: ModelRef, *, template_folder: str = "") -> None:
+    def __init__(self, ref: ModelRef) -> None:
         if not ref.base_url and not self.default_base_url:
             raise ConfigError(
                 f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1"
@@ -68,10 +64,7 @@ class OpenAICompat(SdkProvider):
         url = wire.clean_base_url(ref.base_url or self.default_base_url or "")
         super().__init__(ref, url, map_openai_error)
         self._echoes_prefix = False
-        self._template: ChatTemplate = ServerTemplate(self._post, url)
-        if template_folder:
-            self._template, revision = open_folder_template(template_folder)
-            self.ref = replace(self.ref, revision=f"template {revision}")
+        self._template = ServerTemplate(self._post, url)
 
     @staticmethod
     def _client_classes() -> tuple[type[Any], Callable[..., httpx2.AsyncClient]]:
@@ -100,11 +93,10 @@ class OpenAICompat(SdkProvider):
     async def _complete(self, request: Complete, family: Family) -> Response:
         if self.ref.endpoint == "completions":
             prompt = await self._raw_prompt(request)
-            read = partial(read_completion, key_variable=self._key_variable, prompt=prompt.text)
+            read = partial(read_completion, key_variable=self._key_variable, prompt=prompt)
             response = await self._ask(
                 request, "/completions", raw_parameters(request, prompt, family), read
             )
-            check_token_count(prompt, response.usage.tokens_in)
         else:
             response = await self._ask(
                 request,
@@ -119,7 +111,7 @@ class OpenAICompat(SdkProvider):
     def _parameters(self, request: Complete) -> wire.VendorRequest:
         return completion_parameters(request, self._family, self.max_tokens_name)
 
-    async def _raw_prompt(self, request: Complete) -> RawPrompt:
+    async def _raw_prompt(self, request: Complete) -> str:
         if self.ref.form == "continuation":
             return base_model_prompt(request)
         return await self._template.prompt(request)
@@ -160,16 +152,14 @@ def completion_parameters(
     )
 
 
-def raw_parameters(request: Complete, prompt: RawPrompt, family: Family) -> wire.VendorRequest:
+def raw_parameters(request: Complete, prompt: str, family: Family) -> wire.VendorRequest:
     """Return a request as /v1/completions takes it, without a schema of the reply."""
     accepted_params = supported_params(request, replace(family, json_schema=False))
     body = _sampling_parameters(request, accepted_params, "max_tokens")
     if accepted_params.top_logprobs:
         body["logprobs"] = accepted_params.top_logprobs
-    if prompt.has_special_tokens:
-        body["add_special_tokens"] = False
     return wire.build_request(
-        {"prompt": wire.replace_surrogates(prompt.text)},
+        {"prompt": wire.replace_surrogates(prompt)},
         body,
         has_prefix=bool(request.prefix),
         dropped_params=accepted_params.not_sent,

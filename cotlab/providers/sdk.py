@@ -41,7 +41,7 @@ class SdkProvider(ABC):
         require_package(f"provider {ref.provider!r}", self.package)
         self._map_error = map_error
         self._family = family_of(ref.provider, ref.name)
-        self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
+        self.ref = replace(ref, form=wire.resolve_form(ref))
         self.server_limits: ServerLimits | None = None
         self._key_variable = key_variable_of(ref.provider)
         self._url, self._key = url, key_for(ref.provider, ref.base_url)

@@ -34,7 +34,6 @@ from cotlab.core.errors import (
 from cotlab.core.requests import Complete, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import Form, ModelRef
-from cotlab.providers.capabilities import Family
 from cotlab.providers.http_client import MAX_BODY_BYTES
 from cotlab.providers.keys import mask_keys
 
@@ -80,19 +79,8 @@ def clean_base_url(url: str, *, removed_suffixes: tuple[str, ...] = ()) -> str:
     )
 
 
-def resolve_form(ref: ModelRef, family: Family) -> Form:
-    """Return how the model receives a chain: as a chat turn, as a prefill, or as raw text.
-
-    Raises
-    ------
-    ConfigError
-        If a prefill is requested and the model does not accept one.
-    """
-    if ref.form == "prefill" and not family.prefill:
-        raise ConfigError(
-            f"{ref} ({family.name}) does not go on from the start of its own turn: leave out"
-            " --given prefix."
-        )
+def resolve_form(ref: ModelRef) -> Form:
+    """Return how the model receives a chain: as a chat turn, as a prefill, or as raw text."""
     if ref.form == "continuation" and ref.endpoint == "completions":
         return "continuation"
     return "prefill" if ref.form == "prefill" else "chat"

@@ -60,6 +60,7 @@ FORMER_OPTIONS: Mapping[str, _Former] = {
     "role_base_url": _Former("role", "base_url"),
     "role_key_variable": _Former("role", "key_variable"),
     "role_price": _Former("role", "price"),
+    "device": _Former("role", "subject.device", "cpu"),
     "dtype": _Former("role", "subject.dtype", "float32"),
     "backend": _Former("role", "subject.backend", "auto"),
     "form": _Former("role", "subject.form", "auto"),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
 from cotlab.core.placeholders import SOLVER_PROVIDER, placeholder_rounds
-from cotlab.core.program import Params, Peers, Scorer
+from cotlab.core.program import Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Request
-from cotlab.core.text_safety import printable_line
 from cotlab.core.types import (
     DISTRIBUTION_METRICS,
     IN_PROCESS_PROVIDERS,
@@ -44,9 +42,6 @@ MAX_COUNTED_ITEMS = 400
 N_SAMPLED_ITEMS, N_FIRST_ITEMS = 200, 20
 """Items of the sample. Its first items stand for themselves alone, so that what all items share is
 counted once; each further one stands for an equal part of the items that are not counted too."""
-_MIN_CHANCE = 0.001
-"""Chance below which first items that are all alike are no accident."""
-_MAX_LABEL_CHARACTERS = 40
 
 PriceByModel = Mapping[ModelRef, Price]
 NO_PRICES: PriceByModel = MappingProxyType({})
@@ -162,29 +157,10 @@ def count_plan(plan: Plan, suite: Suite, prices: PriceByModel = NO_PRICES) -> Re
             for request in chain.from_iterable(rounds):
                 count.add(request, prices, is_first_round=False)
         for item, n_alike in zip(items, n_alike_by_item, strict=True):
-            count_requests(scorer, params, donor_ring, [item], prices, count, n_alike)
-    return count
-
-
-def count_requests(
-    scorer: Scorer,
-    params: Params,
-    donor_ring: Peers,
-    items: Iterable[Item],
-    prices: PriceByModel = NO_PRICES,
-    count: RequestCount | None = None,
-    n_alike: int = 1,
-) -> RequestCount:
-    """Count the requests of a scorer's programs, which get placeholders for replies.
-
-    Each item stands for ``n_alike`` items.
-    """
-    count = count or RequestCount(chain_tokens=params.chain_tokens)
-    for item in items:
-        rounds = placeholder_rounds(scorer(item, params, donor_ring), item)
-        for round_number, requests in enumerate(rounds):
-            for request in requests:
-                count.add(request, prices, is_first_round=round_number == 0, n_alike=n_alike)
+            rounds = placeholder_rounds(scorer(item, params, donor_ring), item)
+            for number, requests in enumerate(rounds):
+                for request in requests:
+                    count.add(request, prices, is_first_round=number == 0, n_alike=n_alike)
     return count
 
 
@@ -192,11 +168,10 @@ def plan_cautions(plan: Plan, suite: Suite) -> list[str]:
     """Return a sentence for each limitation of the model, or of the items, that affects a plan."""
     subject = plan.subject
     family = family_of(subject.provider, subject.name)
-    cautions = _limit_cautions(plan, suite)
+    cautions = _file_cautions(plan, suite)
     unreadable = find_unreadable_items(plan, suite)
     if unreadable is not None:
         cautions.append(unreadable.caution(subject.name))
-    cautions += _file_cautions(plan, suite) + _chain_cautions(plan, suite)
     if family.temperature is None:
         cautions.append(
             f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how"
@@ -240,55 +215,6 @@ def _file_cautions(plan: Plan, suite: Suite) -> list[str]:
         f"{n_items} of {len(suite.items)} questions came with images or other files, of which only"
         f" the names were kept: {plan.subject.name} is asked without them."
     ]
-
-
-def _chain_cautions(plan: Plan, suite: Suite) -> list[str]:
-    """Return a sentence where no item has a chain under the name that is read, but another one."""
-    if plan.subject.provider == RECORDED_PROVIDER or any(item.steps for item in suite.items):
-        return []
-    names = dict.fromkeys(
-        name
-        for item in suite.items
-        for name, value in item.meta.items()
-        if isinstance(value, list) and value and all(_is_step(entry) for entry in value)
-    )
-    return [
-        "No item has a reference_cot, so the model writes the chains; the field"
-        f" {printable_line(name)} looks like one."
-        for name in names
-    ][:1]
-
-
-def _is_step(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("text"), str)
-
-
-def _limit_cautions(plan: Plan, suite: Suite) -> list[str]:
-    """Return a sentence where the first items are alike because the file is sorted."""
-    if plan.limit is None or plan.sample is not None or plan.limit >= len(suite.items):
-        return []
-    all_labels = [_item_labels(item) for item in suite.items]
-    for name, value in all_labels[0].items():
-        n_alike = sum(labels.get(name) == value for labels in all_labels)
-        is_first = all(labels.get(name) == value for labels in all_labels[: plan.limit])
-        if is_first and (n_alike / len(all_labels)) ** plan.limit < _MIN_CHANCE:
-            return [
-                f"The first {plan.limit} items all have {printable_line(name)} {value}, as"
-                f" {n_alike} of all {len(all_labels)} do: the suite is sorted. --sample"
-                f" {plan.limit} draws items at random."
-            ]
-    return []
-
-
-def _item_labels(item: Item) -> dict[str, str]:
-    """Return what an item is called by: its category, and what its meta says in one word."""
-    labels = {"category": item.category} if item.category else {}
-    for name, value in item.meta.items():
-        if value is None or isinstance(value, bool | int):
-            labels[name] = json.dumps(value)
-        elif isinstance(value, str) and len(value) <= _MAX_LABEL_CHARACTERS:
-            labels[name] = printable_line(value)
-    return labels
 
 
 def _likely_cost(request: Request, price: Price) -> int:

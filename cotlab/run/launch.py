@@ -12,7 +12,7 @@ from typing import Any
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.garbage import loaded_objects_frozen
-from cotlab.core.provider import AnyProvider, InProcessProvider, SupportsBatches
+from cotlab.core.provider import InProcessProvider, SupportsBatches
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import RECORDED_PROVIDER, ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
@@ -37,8 +37,6 @@ from cotlab.run.resolved import RAW_TEXT_PROVIDER, ResolvedRun, option_of_role, 
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.server_check import is_checked
 from cotlab.run.summary import summarise
-from cotlab.run.transport.budget import Price
-from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import run_coroutine, stopping_on_signals
 from cotlab.run.unread_options import check_flags_are_read, unread_text
 from cotlab.store import read, write
@@ -186,15 +184,17 @@ def start_run(
             warn(caution)
         announce(run_id)
         return _execute(
-            run_id,
-            resolved,
-            plan,
-            suite,
-            store,
-            provider_by_model,
-            price_by_model,
-            output=output,
-            on_progress=on_progress,
+            Run(
+                id=run_id,
+                resolved=resolved,
+                plan=plan,
+                suite=suite,
+                store=store,
+                providers=provider_by_model,
+                prices=price_by_model,
+                output=output,
+                on_progress=on_progress,
+            )
         )
 
 
@@ -235,19 +235,19 @@ def resume_run(
                 # what is at the vendor is picked up, whatever the flags are now
                 resolved = resolved.with_options(batch=True)
         _check_model_supports_config(plan.subject, resolved.config)
-        price_by_model = resolved.provider_prices(provider_by_model.values())
-        output = Path(run_row["output"])
         return _execute(
-            run_id,
-            resolved,
-            plan,
-            suite,
-            store,
-            provider_by_model,
-            price_by_model,
-            output=output,
-            on_progress=on_progress,
-            retry_refused=retry_refused,
+            Run(
+                id=run_id,
+                resolved=resolved,
+                plan=plan,
+                suite=suite,
+                store=store,
+                providers=provider_by_model,
+                prices=resolved.provider_prices(provider_by_model.values()),
+                output=Path(run_row["output"]),
+                retry_refused=retry_refused,
+                on_progress=on_progress,
+            )
         )
 
 
@@ -330,7 +330,8 @@ def command_line(resolved: ResolvedRun) -> str:
     words, config_without_flags = ["cotlab", "run"], read_config({})
     for name, field in run_fields().items():
         value = getattr(resolved.config, name)
-        if value in (getattr(config_without_flags, name), None) or unread_text(resolved, name):
+        is_default = value in (getattr(config_without_flags, name), None)
+        if is_default or unread_text(resolved, name, value):
             continue
         if field.value_type is bool:
             words.append(field.flag)
@@ -342,46 +343,23 @@ def command_line(resolved: ResolvedRun) -> str:
     return shlex.join(words)
 
 
-def _execute(
-    run_id: str,
-    resolved: ResolvedRun,
-    plan: Plan,
-    suite: Suite,
-    store: Store,
-    providers: Mapping[ModelRef, AnyProvider],
-    prices: Mapping[ModelRef, Price],
-    *,
-    output: Path,
-    on_progress: Callable[[RunProgress], None],
-    retry_refused: bool = False,
-) -> FinishedRun:
-    config, subject = resolved.config, plan.subject
-    raw_text_command = ""
-    if (subject.provider, subject.form, subject.endpoint) == (RAW_TEXT_PROVIDER, "prefill", "chat"):
-        raw_text_command = command_line(
-            resolved.with_options(role={**config.role, "subject.form": "completions"})
-        )
-    journal = Journal(output, redact=config.redact_prompts)
-    run = Run(
-        id=run_id,
-        resolved=resolved,
-        plan=plan,
-        suite=suite,
-        store=store,
-        providers=providers,
-        prices=prices,
-        journal=journal,
-        raw_text_command=raw_text_command,
-        retry_refused=retry_refused,
-        on_progress=on_progress,
-    )
+def _raw_text_command(resolved: ResolvedRun, subject: ModelRef) -> str:
+    """Return the command of the same run by raw text, for a server that may not continue a turn."""
+    if (subject.provider, subject.form, subject.endpoint) != (RAW_TEXT_PROVIDER, "prefill", "chat"):
+        return ""
+    role = {**resolved.config.role, "subject.form": "completions"}
+    return command_line(resolved.with_options(role=role))
+
+
+def _execute(run: Run) -> FinishedRun:
+    run.raw_text_command = _raw_text_command(run.resolved, run.plan.subject)
 
     async def execute_run() -> Outcome:
         with stopping_on_signals(run.stop_event):
             return await run.execute()
 
     with loaded_objects_frozen():
-        with closing(journal):
+        with closing(run.journal):
             outcome = run_coroutine(execute_run)
-        summarise(store, run_id, plan)
-    return FinishedRun(run_id, outcome, config, output)
+        summarise(run.store, run.id, run.plan)
+    return FinishedRun(run.id, outcome, run.resolved.config, run.output)

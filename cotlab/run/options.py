@@ -49,8 +49,6 @@ class Setting:
     """Option of a scorer that the field sets, where the scorer has it."""
     scorers: tuple[str, ...] = ()
     """Scorers that read the field, where it is neither an option nor a role of theirs."""
-    read_by: Literal["", "process", "requests", "servers"] = ""
-    """Models that read the field: in this process, asked by single requests, or over a network."""
     commands: tuple[str, ...] = ("run", "plan")
     """Commands that take it, of run, plan and resume (``cotlab run --resume``)."""
     path: Literal["", "path", "file"] = ""
@@ -194,10 +192,6 @@ _judge_option = partial(option, "judge")
 _gate_option = partial(option, "gate")
 _mediation_option = partial(option, "mediation")
 _limits_option = partial(option, "limits", commands=RUN_AND_RESUME)
-_PAIRED_RUN_HINT = (
-    "The id of a run that asked its model for chains of its own. Both together take the place of"
-    " the suite above."
-)
 
 
 class RoleOptions(BaseModel):
@@ -247,14 +241,16 @@ class OtherRoleOptions(ServedRoleOptions):
 class SubjectOptions(RoleOptions):
     """Options of the model that is measured."""
 
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")  # cuda:1
+    """Where models in this process run: cpu, cuda, cuda:1."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Numbers of a model in this process."""
     backend: Literal["auto", "fast", "hooks", "transformer_lens"] = "auto"
     """How a model in this process is patched."""
     form: Literal["auto", "chat", "completions"] = "auto"
     """How a server is asked: in turns, or by raw text; auto: in turns without a chat template."""
-    chat_template: str = "server"
-    """What makes raw text: the server's template, that of a tokenizer's folder, or none."""
+    chat_template: Literal["server", "none"] = "server"
+    """What makes raw text: the server's template, or none for a base model."""
 
 
 class VerifierOptions(ServedRoleOptions):
@@ -309,7 +305,6 @@ class RunOptions(BaseModel):
         "Requests in flight",
         ge=1,
         le=256,
-        read_by="requests",
     )
     max_cost: float = _limits_option(
         10.0,
@@ -324,10 +319,6 @@ class RunOptions(BaseModel):
             "default",
             "Rate limit (default: 60 to a vendor, none at a private address; auto: the server's).",
             "Requests a minute",
-            hint="A number, default or auto. default: 60 to a vendor, no limit for a server on this"
-            " machine or in a private network. auto: as many as the server's replies allow; where"
-            " they do not say it, the default.",
-            read_by="servers",
         )
     )
     max_tokens_per_minute: int | None = _limits_option(
@@ -335,7 +326,6 @@ class RunOptions(BaseModel):
         "Rate limit in tokens, input and output (default: none).",
         "Tokens a minute",
         ge=1,
-        read_by="requests",
     )
     max_tries: int = _limits_option(
         10,
@@ -343,7 +333,6 @@ class RunOptions(BaseModel):
         "Tries of a request that fails",
         ge=1,
         le=100,
-        read_by="requests",
     )
     timeout_s: float = _limits_option(
         120.0,
@@ -353,25 +342,18 @@ class RunOptions(BaseModel):
         gt=0,
         le=86_400,
         allow_inf_nan=False,
-        read_by="requests",
     )
     probe: Literal["auto", "always", "never"] = _limits_option(
         "auto",
         "Check what a server does with this plan's requests before the first one: auto (default;"
         " a server that --base-url names), always (vendors too), never.",
         "Check the server first",
-        hint="At most four small requests: whether the server continues a prefix, gives"
-        " log-probabilities, cuts long prompts, and how it returns reasoning. auto: a server that"
-        " you name. always: a vendor's too.",
-        read_by="servers",
     )
     batch: bool = _sampling_option(
         False,
         "Use the vendor's batch interface: half the price, an answer within a day.",
         "Use the vendor's batch interface",
         commands=ALL_COMMANDS,
-        hint="OpenAI and Anthropic: half the price, and an answer within a day. The run may be"
-        " stopped and resumed meanwhile.",
     )
     prices: str | None = _limits_option(
         None,
@@ -420,13 +402,6 @@ class RunOptions(BaseModel):
         ge=1,
         le=64,
     )
-    device: str = _mediation_option(
-        "cpu",
-        "Where a local model runs: cpu (default), cuda, cuda:1.",
-        "Device",
-        pattern=r"^(cpu|cuda(:\d+)?)$",  # cuda:1
-        read_by="process",
-    )
     task_suite: str = _model_option(
         "", "A JSONL suite, or the name of a shipped one.", commands=ALL_COMMANDS
     )
@@ -452,10 +427,10 @@ class RunOptions(BaseModel):
         "Options of roles (judge.price=0.5/1.5)",
         commands=ALL_COMMANDS,
         hint="Of any role: base_url, key_variable, price (judge.price=0.5/1.5); further"
-        " judges are judge_2, judge_3. Of the subject: dtype, backend, form (completions: raw text)"
-        " and chat_template (none, or a folder). Of the verifier: dtype, and a critic's votes and"
-        " tokens. Of the embedder: dtype. equivalence.model decides where rules cannot tell two"
-        " answers apart.",
+        " judges are judge_2, judge_3. Of the subject: device, dtype, backend, form (completions:"
+        " raw text) and chat_template (none: a base model). Of the verifier: dtype, and a critic's"
+        " votes and tokens. Of the embedder: dtype. equivalence.model decides where rules cannot"
+        " tell two answers apart.",
     )
     output: str | None = _gate_option(
         None,
@@ -469,8 +444,6 @@ class RunOptions(BaseModel):
         "What to measure (default: ablation); repeatable.",
         "Scorers",
         choices=SCORERS,
-        hint="Each measures one family of metrics; judge compares two runs that are named under"
-        " Judge two runs.",
     )
     mode: list[str] = _measure_option(
         ["remove"],
@@ -532,7 +505,6 @@ class RunOptions(BaseModel):
         1,
         "Replies to each request (default 1); 2 or more measure the noise floor.",
         "Replies to each request",
-        hint="2 or more measure the noise floor: how often the model's answer changes by itself.",
         ge=1,
         le=100,
     )
@@ -544,10 +516,6 @@ class RunOptions(BaseModel):
         "Whose chain",
         scorer_option="chain",
         absent="reference",
-        hint="reference: the suite's. own: the model is asked for its chain first, and its steps,"
-        " or the reasoning that its vendor returns, are measured. auto: own for the composite and"
-        " its parts and for a suite without chains, reference for the other scorers, and for the"
-        " profile offline.",
     )
     chain_tokens: int | None = _sampling_option(
         None,
@@ -555,8 +523,6 @@ class RunOptions(BaseModel):
         " process, 2048 for a remote one).",
         "Output tokens of a chain",
         empty="512 in this process, 2,048 remote",
-        hint="A chain that is cut off has no answer; every request for a chain reserves the price"
-        " of so many tokens.",
         absent=512,
         ge=1,
         le=1_000_000,
@@ -565,8 +531,6 @@ class RunOptions(BaseModel):
         64,
         "Maximum output tokens of a request for an answer alone, after a chain (default 64).",
         "Output tokens of an answer",
-        hint="Raise it for a model that reasons before it answers: a reply that is cut off before"
-        " its answer has none.",
         absent=64,
         ge=1,
         le=1_000_000,
@@ -575,7 +539,6 @@ class RunOptions(BaseModel):
         False,
         "Ask once more for the answer alone after a reply that states none that can be read.",
         "Ask again where no answer can be read",
-        hint="One more request for each such reply; what it says is evidence of the scores.",
         absent=False,
     )
     given: Literal["user", "prefix"] = _sampling_option(
@@ -584,8 +547,6 @@ class RunOptions(BaseModel):
         " (prefix).",
         "Give the chain as the model's own turn",
         checkbox=True,
-        hint="Only where the model can continue its own turn: older Claude models, and servers such"
-        " as vLLM.",
     )
     embedder: str = _sampling_option(
         "all-MiniLM-L6-v2",
@@ -606,21 +567,17 @@ class RunOptions(BaseModel):
         [DEFAULT_JUDGE],
         "Who compares two responses: provider/model (anthropic/claude-opus-4-1); repeatable.",
         "Judges",
-        hint="Who compares: provider/model, with commas between several, whose agreement is then"
-        " shown.",
     )
     base_run: str = _judge_option(
         "",
         "Judge: the run that holds the base model's responses, by its id.",
         "Run of the base model",
-        hint=_PAIRED_RUN_HINT,
         scorers=("judge",),
     )
     tuned_run: str = _judge_option(
         "",
         "Judge: the run that holds the fine-tuned model's responses, by its id.",
         "Run of the fine-tuned model",
-        hint=_PAIRED_RUN_HINT,
         scorers=("judge",),
     )
     limit: int | None = _model_option(
@@ -631,7 +588,6 @@ class RunOptions(BaseModel):
         "Only N random items, drawn with --seed; --limit then takes the first of them.",
         "Random items (empty: all)",
         empty="all",
-        hint="Files that are sorted, by label say, have other items first than further down.",
         absent=None,
         ge=1,
     )
@@ -647,16 +603,12 @@ class RunOptions(BaseModel):
         "Run a model whose price is unknown.",
         "Run a model without a known price",
         commands=ALL_COMMANDS,
-        hint="Its spend is then unknown, and the cap does not hold.",
-        read_by="servers",
     )
     redact_prompts: bool = _gate_option(
         False,
         "Keep hashes instead of prompts, chains and replies.",
         "Keep hashes instead of texts",
         commands=RUN_ONLY,
-        hint="In log, store and reports of this run. A suite that was uploaded stays in the store"
-        " as it is.",
     )
     profile: Literal["", "offline", "phase1", "phase2", "phase3", "phase4", "phase5"] = (
         _measure_option(

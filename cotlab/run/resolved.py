@@ -57,8 +57,6 @@ NO_SUBJECT = ModelRef("echo", "echo")
 """The subject of a run that asks no model."""
 RAW_TEXT_PROVIDER = "openai_compat"
 """The provider whose servers take raw text at /v1/completions."""
-SERVER_TEMPLATE, NO_TEMPLATE = "server", "none"
-"""Values of ``chat_template`` that are no folder."""
 FOLDER_VERIFIERS = ("nli", "prm")
 """Providers of verifiers that are given by a folder or hub id: ``nli:FOLDER``, ``prm:FOLDER``."""
 NO_MODEL_NAMES = {
@@ -118,12 +116,6 @@ def open_provider(
     return provider
 
 
-def template_settings(ref: ModelRef, chat_template: str) -> dict[str, str]:
-    """Return the setting of a provider that makes raw text with the template of a folder."""
-    is_folder = chat_template not in (SERVER_TEMPLATE, NO_TEMPLATE)
-    return {"template_folder": chat_template} if ref.endpoint == "completions" and is_folder else {}
-
-
 class ResolvedRun:
     """What a configuration decides, each thing once; it is made once and handed down."""
 
@@ -143,17 +135,16 @@ class ResolvedRun:
         if self.is_without_model:
             return NO_SUBJECT
         options: SubjectOptions = self.config.of_role("subject")
-        template = options.chat_template
-        has_template = template != SERVER_TEMPLATE
+        is_base_model = options.chat_template == "none"
         endpoint: Endpoint = (
             "completions"
-            if options.form == "completions" or (has_template and options.form == "auto")
+            if options.form == "completions" or (is_base_model and options.form == "auto")
             else "chat"
         )
-        if endpoint == "chat" and has_template:
+        if endpoint == "chat" and is_base_model:
             raise ConfigError(
-                f"--role subject.chat_template={template} goes with subject.form=completions, not"
-                " with chat."
+                "--role subject.chat_template=none goes with subject.form=completions, not with"
+                " chat."
             )
         if endpoint == "completions" and self.config.provider != RAW_TEXT_PROVIDER:
             raise ConfigError(
@@ -162,7 +153,7 @@ class ResolvedRun:
             )
         form: Form = (
             "continuation"
-            if self.config.provider == "organism" or template == NO_TEMPLATE
+            if self.config.provider == "organism" or is_base_model
             else "prefill"
             if self.config.given == "prefix"
             else "chat"
@@ -499,10 +490,10 @@ class ResolvedRun:
         """Return the provider of a model of the run, with what the configuration says of it.
 
         A model in this process is opened on the device, in the dtype and with the backend that is
-        named, and one that is asked by raw text with its chat template.
+        named.
         """
         subject: SubjectOptions = self.config.of_role("subject")
-        device, settings = self.config.device, template_settings(ref, subject.chat_template)
+        device, settings = subject.device, dict[str, str]()
         if ref.provider in IN_PROCESS_PROVIDERS:
             settings = {"device": device, "dtype": subject.dtype, "backend": subject.backend}
         elif ref.provider == REWARD_PROVIDER:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cotlab.core.errors import BudgetReached, CotlabError, ProviderError, StoreError
@@ -67,18 +68,23 @@ class Run:
     """Opened provider of each model."""
     prices: Mapping[ModelRef, Price]
     """Price of each model."""
-    journal: Journal
-    """run.log."""
-    raw_text_command: str
-    """Command of the same run by raw text, for the message of one that is refused."""
-    retry_refused: bool
-    """Whether refused requests are sent again."""
+    output: Path
+    """Folder of its reports."""
     on_progress: Callable[[RunProgress], None]
     """Called with the progress, twice a second and at the end."""
+    retry_refused: bool = False
+    """Whether refused requests are sent again."""
+    raw_text_command: str = ""
+    """Command of the same run by raw text, for the message of one that is refused."""
+    journal: Journal = field(init=False)
+    """run.log."""
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to stop the run cleanly."""
     _ended_items: list[EndedItem] = field(default_factory=list)
     _flush_task: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.output, redact=self._redact)
 
     async def execute(self) -> Outcome:
         """Run to the end, or until it is stopped, the budget is reached or the key is refused."""

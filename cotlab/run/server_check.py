@@ -23,7 +23,7 @@ from cotlab.core.provider import AnyProvider, Finding, InProcessProvider, Suppor
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Failed
 from cotlab.core.text_safety import printable_line
-from cotlab.core.types import DISTRIBUTION_METRICS, Form, Item, ModelRef, Plan, Suite
+from cotlab.core.types import DISTRIBUTION_METRICS, Item, ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of, provider_info
 from cotlab.providers.probe import (
     Findings,
@@ -34,11 +34,8 @@ from cotlab.providers.probe import (
 )
 from cotlab.run.plan import params_of
 from cotlab.run.resolved import (
-    NO_TEMPLATE,
     RAW_TEXT_PROVIDER,
-    SERVER_TEMPLATE,
     open_provider,
-    template_settings,
 )
 from cotlab.run.transport.budget import price_of
 from cotlab.run.transport.dispatcher import Dispatcher, SendCheck, run_coroutine
@@ -341,7 +338,7 @@ class ModelCheck(NamedTuple):
     """Cost in micro-dollars."""
 
 
-def check_model(ref: ModelRef, chat_template: str = SERVER_TEMPLATE) -> ModelCheck:
+def check_model(ref: ModelRef) -> ModelCheck:
     """Ask a model's server all questions, outside of a run; return what was found.
 
     Raises
@@ -349,12 +346,7 @@ def check_model(ref: ModelRef, chat_template: str = SERVER_TEMPLATE) -> ModelChe
     ConfigError, ProviderError, SelfTestFailed
         If the model is in this process, cannot be opened or does not answer.
     """
-    if chat_template != SERVER_TEMPLATE:
-        form: Form = "continuation" if chat_template == NO_TEMPLATE else ref.form
-        ref = replace(ref, endpoint="completions", form=form)
-        if ref.provider != RAW_TEXT_PROVIDER:
-            raise ConfigError(f"--chat-template goes with {RAW_TEXT_PROVIDER}, not {ref.provider}.")
-    provider = open_provider(ref, settings=template_settings(ref, chat_template))
+    provider = open_provider(ref)
     if isinstance(provider, InProcessProvider):
         raise ConfigError(f"{ref} runs in this process: there is no server to check.")
     ref = provider.ref

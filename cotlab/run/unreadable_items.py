@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from cotlab.core.resources import shipped_organisms
 from cotlab.core.types import MIN_VERDICT_ITEMS, Item, ModelRef, Plan, Suite
-from cotlab.core.vocabulary import UnknownWord
 from cotlab.suites.wordproblems import MAX_NUMBER
 
 N_EXAMPLES = 3
 """Unknown words that a caution names."""
-MIN_TELLING_LETTERS = 4
-"""Shorter unknown words are named only where there are no others."""
 
 
 class UnreadableItems(NamedTuple):
@@ -26,9 +22,8 @@ class UnreadableItems(NamedTuple):
     """Items whose question or chain it cannot read."""
     n_items: int
     """Items that the run measures."""
-    unknown: tuple[UnknownWord, ...]
-    """The unknown words that most of the ``n`` items have, longer ones first; at most
-    ``N_EXAMPLES`` of each explanation."""
+    words_text: str
+    """Why they cannot be read, with examples of the words."""
     reads_questions: bool
     """Whether it can read the question of each item."""
 
@@ -37,34 +32,19 @@ class UnreadableItems(NamedTuple):
         """Return whether no item can be read."""
         return self.n == self.n_items
 
-    @property
-    def words_text(self) -> str:
-        """Return why the ``n`` items cannot be read, with examples of the words."""
-        words_by_explanation: dict[str, list[str]] = {}
-        for word in self.unknown:
-            words_by_explanation.setdefault(word.explanation, []).append(repr(word.text))
-        return "; ".join(
-            f"words such as {', '.join(examples)} are {explanation}"
-            for explanation, examples in words_by_explanation.items()
-        )
-
     def caution(self, model: str) -> str:
         """Return sentences on what that means for a run of a model."""
-        count = f"{self.n:,} of {self.n_items:,} items" if self.n_items > 1 else "the item"
-        sentences = [f"{model} cannot read {count}: {self.words_text}. Such items have no value."]
-        n_left = self.n_items - self.n
-        if n_left < MIN_VERDICT_ITEMS:
-            items = "1 item" if n_left == 1 else f"{n_left:,} items"
-            sentences.append(f"That leaves {items}, and a verdict needs {MIN_VERDICT_ITEMS}.")
+        text = (
+            f"{model} cannot read {self.n:,} of {self.n_items:,} items: {self.words_text}. Such"
+            f" items have no value, and a verdict needs {MIN_VERDICT_ITEMS}."
+        )
         if self.reads_questions:
-            sentences.append("It reads the questions; it can write the chains itself: --chain own.")
-        if any(not word.is_known_after_space for word in self.unknown):
-            sentences.append(
-                "The shipped organisms read suites made of their own words (wordproblems) alone,"
-                f" with numbers up to {MAX_NUMBER}, and so do their copies. A model with a general"
-                " vocabulary, here or on a server, reads any text."
-            )
-        return " ".join(sentences)
+            return f"{text} It reads the questions; it can write the chains itself: --chain own."
+        return (
+            f"{text} The shipped organisms read suites made of their own words (wordproblems)"
+            f" alone, with numbers up to {MAX_NUMBER}. A model with a general vocabulary, here or"
+            " on a server, reads any text."
+        )
 
 
 def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
@@ -89,28 +69,19 @@ def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
     n = sum(map(bool, in_items))
     if not n:
         return None
-    return UnreadableItems(n, len(items), _frequent_words(in_items), not any(in_questions))
-
-
-def _frequent_words(unknown: Iterable[set[UnknownWord]]) -> tuple[UnknownWord, ...]:
-    """Return the unknown words that most items have, at most ``N_EXAMPLES`` of each explanation."""
-    n_items_by_word = Counter[UnknownWord](word for words in unknown for word in words)
+    n_items_by_word = Counter(word for words in in_items for word in words)
+    # signs and short words say little of a text
     ranked = sorted(
-        n_items_by_word,
-        key=lambda word: (not _is_telling(word.text), -n_items_by_word[word], word.text),
+        n_items_by_word, key=lambda word: (len(word.text) < 4, -n_items_by_word[word], word.text)
     )
-    n_by_explanation = Counter[str]()
-    frequent = []
-    for word in ranked:
-        n_by_explanation[word.explanation] += 1
-        if n_by_explanation[word.explanation] <= N_EXAMPLES:
-            frequent.append(word)
-    return tuple(frequent)
-
-
-def _is_telling(word: str) -> bool:
-    """Whether a word says what a text is about, as signs and short words do not."""
-    return word.isalpha() and len(word) >= MIN_TELLING_LETTERS
+    examples = [word for word in ranked if word.explanation == ranked[0].explanation][:N_EXAMPLES]
+    words_text = ", ".join(repr(word.text) for word in examples)
+    return UnreadableItems(
+        n,
+        len(items),
+        f"words such as {words_text} are {ranked[0].explanation}",
+        not any(in_questions),
+    )
 
 
 def _chain_text(item: Item) -> str:

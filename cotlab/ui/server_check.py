@@ -47,7 +47,7 @@ def render_check_button(config: Mapping[str, Any]) -> None:
     try:
         check_server(ref.provider, ref.base_url, file_naming_server(ref.base_url))
         with st.spinner("Checking the server"):
-            model_check = check_model(ref, config["chat_template"])
+            model_check = check_model(ref)
     except CotlabError as error:
         st.error(escape_markdown(str(error)))
         return

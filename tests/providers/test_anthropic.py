@@ -13,7 +13,6 @@ import pytest
 
 from cotlab.core.errors import (
     BadReply,
-    ConfigError,
     ProviderError,
     RateLimited,
     Unauthorised,
@@ -117,12 +116,6 @@ async def test_the_start_of_its_own_turn_ends_without_white_space(server: Loopba
         server.seen()[1]["body"]["messages"][-1]["role"] == "user" and reply.sent["given"] == "user"
     )
     await model.close()
-
-
-@pytest.mark.parametrize("name", ["claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-5"])
-async def test_a_newer_model_has_no_start_of_its_own_turn(server: Loopback, name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}.*--given prefix"):
-        Anthropic(ModelRef("anthropic", name, base_url=server.root, form="prefill"))
 
 
 async def test_a_blocked_output_is_a_refusal(server: Loopback, model: Anthropic) -> None:

@@ -381,20 +381,8 @@ async def test_what_fails_in_a_batch_may_be_tried_again(server: Loopback, provid
 # Failures
 
 FAILURES: list[tuple[dict[str, Any], type[ProviderError]]] = [
-    ({"status": 401}, Unauthorised),
-    ({"status": 402}, Unauthorised),
-    ({"status": 403}, Unauthorised),
     ({"status": 404}, NotFound),
-    ({"status": 429}, RateLimited),
     ({"status": 400, "error": {"message": "context length exceeded"}}, Unsupported),
-    ({"status": 413}, Unsupported),
-    ({"status": 418}, Unsupported),
-    ({"status": 422}, Unsupported),
-    ({"status": 408}, Unavailable),
-    ({"status": 409}, Unavailable),
-    ({"status": 500}, Unavailable),
-    ({"status": 503}, Unavailable),
-    ({"status": 529}, Unavailable),
     ({"status": 502, "body": "<html>Bad gateway</html>", "type": "text/html"}, Unavailable),
     ({"status": 500, "body": "{", "type": "application/json"}, Unavailable),
     ({"status": 500, "body": ""}, Unavailable),

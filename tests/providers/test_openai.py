@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cotlab.core.errors import (
-    ConfigError,
     RateLimited,
     Unauthorised,
     Unsupported,
@@ -102,11 +101,6 @@ def test_reasoning_is_turned_off_where_the_rest_depends_on_it() -> None:
     ) == ("none", 0.5, 5)
     assert asked.body["max_completion_tokens"] == 17 and asked.sent_params["not_sent"] == ["stop"]
     assert asked.sent_params["reasoning_effort"] == "none"
-
-
-def test_its_models_do_not_go_on_from_their_own_turn(server: Loopback) -> None:
-    with pytest.raises(ConfigError, match="--given prefix"):
-        OpenAI(ModelRef("openai", "gpt-4o-mini", base_url=server.base_url, form="prefill"))
 
 
 async def test_the_models_of_the_vendor(model: OpenAI) -> None:

@@ -258,16 +258,6 @@ async def test_a_server_that_does_not_continue_is_found_out(
     assert (await prefix_finding(served)).verdict == verdict
 
 
-async def test_a_model_that_repeats_the_prefix_itself_is_not_cut(
-    server: Loopback, served: OpenAICompat
-) -> None:
-    """A loop: a server that continues may write the prefix again, as text of the model."""
-    server.script(writer=writer("continue"))
-    assert (await prefix_finding(served)).verdict == "continued"
-    server.script(then={"text": f"{PREFIX} 7."})
-    assert (await served.send(ASKED)).text == f"{PREFIX} 7."
-
-
 @pytest.mark.parametrize(
     "detail", ["no continue_final_message", [{"loc": ["body"], "msg": "no continue_final_message"}]]
 )

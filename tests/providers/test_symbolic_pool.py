@@ -206,15 +206,6 @@ def test_several_workers_and_another_order_give_what_one_gives(pool: Symbolic) -
     alone.stop()
 
 
-def test_equal_requests_are_decided_once_and_a_long_batch_does_not_block(pool: Symbolic) -> None:
-    long_text = "; ".join(f"x_{k} = {k}" for k in range(4000))
-    requests = [Entail(REF, long_text, f"x = {k}") for k in range(40)] * 2
-    replies = pool.send_batch(requests)
-    assert len(replies) == 80 and {str(reply) for reply in replies} == {
-        "not decidable by computation: it has more than 2000 characters"
-    }
-
-
 @pytest.mark.parametrize(
     "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
 )

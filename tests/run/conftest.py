@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -20,3 +21,12 @@ def runs() -> Iterator[Forking]:
 def server() -> Iterator[Loopback]:
     with serving() as running:
         yield running
+
+
+@pytest.fixture
+def environment_as_it_was() -> Iterator[None]:
+    """What a file brings into the environment is gone after the test."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)

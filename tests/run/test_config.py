@@ -49,10 +49,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampl
 
 def values(field: ConfigField) -> st.SearchStrategy[Any]:
     """Any value of a field."""
-    if field.name == "device":
-        return st.sampled_from(["cpu", "cuda", "cuda:1"])
     if field.name == "role":
-        entries = ("judge.base_url", "verifier.base_url", "subject.chat_template")
+        entries = ("judge.base_url", "verifier.base_url", "paraphraser.base_url")
         return st.dictionaries(st.sampled_from(entries), TEXT, max_size=3)
     if field.literals:
         return st.sampled_from(field.literals)
@@ -299,10 +297,10 @@ def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:
 def test_a_chat_template_makes_raw_text_and_no_turns() -> None:
     options = {"provider": "openai_compat", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
     assert ResolvedRun(read_config(options)).subject.endpoint == "chat"
-    both = {"subject.chat_template": "folder", "subject.form": "chat"}
-    config = read_config({**options, "chat_template": "folder"})
+    config = read_config({**options, "chat_template": "none"})
     assert ResolvedRun(config).subject.endpoint == "completions"
-    with pytest.raises(ConfigError, match="chat_template=folder goes with subject"):
+    both = {"subject.chat_template": "none", "subject.form": "chat"}
+    with pytest.raises(ConfigError, match="chat_template=none goes with subject"):
         assert ResolvedRun(read_config({**options, "role": both})).subject
 
 

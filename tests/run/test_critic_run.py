@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from cotlab.run.launch import dry_run, resume_run
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.database import Store
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
 from tests.support.params import soak
 from tests.support.served_organism import serving_llama_cpp
 from tests.support.vendors import MODELS, SECRET
@@ -40,12 +39,6 @@ class Chains(NamedTuple):
     """The items, their first mistake in their metadata."""
     wrong_steps: dict[str, int | None]
     """First wrong step from 0 by item id."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

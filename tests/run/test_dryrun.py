@@ -12,16 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.core.keys import canonical_json
+from cotlab.core.placeholders import placeholder_rounds
 from cotlab.core.program import Params, Peers, Program, Scorer
-from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Message, Reply, Request
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
-from cotlab.run.dryrun import (
-    RequestCount,
-    count_plan,
-    count_requests,
-    plan_cautions,
-)
+from cotlab.run import dryrun
+from cotlab.run.dryrun import RequestCount, count_plan, plan_cautions
 from cotlab.run.transport.budget import FREE_PRICE, Price
 
 MODEL = ModelRef("openai", "gpt-4o-mini")
@@ -63,7 +59,10 @@ def asking(*rounds: Sequence[Request]) -> Scorer:
 def count(*scorers: Scorer, price: Price = FREE_PRICE) -> RequestCount:
     total, params, peers = RequestCount(), Params({"subject": MODEL}), Peers.from_suite(SUITE, 42)
     for one in scorers:
-        count_requests(one, params, peers, SUITE.items, {MODEL: price}, total)
+        for item in SUITE.items:
+            for number, requests in enumerate(placeholder_rounds(one(item, params, peers), item)):
+                for request in requests:
+                    total.add(request, {MODEL: price}, is_first_round=number == 0)
     return total
 
 
@@ -97,7 +96,7 @@ def test_a_plan_s_scorers_share_the_whole_chain() -> None:
     assert count_plan(plan(["remove"], repeats=3), SUITE).n_requests == 3 * 4 * (1 + 3)
 
 
-def test_a_large_plan_is_counted_by_a_sample() -> None:
+def test_a_large_plan_is_counted_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains of 1 to 8 steps: the numbers are near the exact ones, and add up."""
     items = [
         Item(f"i{k}", f"Q {k}?", "7", tuple(Step(i, f"{k} + {i}.") for i in range(1 + k * k % 8)))
@@ -106,11 +105,9 @@ def test_a_large_plan_is_counted_by_a_sample() -> None:
     suite = Suite.from_items("many", items)
     prices = {MODEL: Price(Decimal(4), Decimal(100))}
     sampled = count_plan(plan(["remove"]), suite, prices)
-    exact = RequestCount(chain_tokens=512)
-    params = Params({"subject": MODEL}, options={**OPTIONS, "modes": ["remove"]})
-    count_requests(
-        SCORERS["ablation"], params, Peers.from_suite(suite, 42), suite.items, prices, exact
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(dryrun, "MAX_COUNTED_ITEMS", 5_000)
+        exact = count_plan(plan(["remove"]), suite, prices)
     assert exact.n_requests == sum(1 + len(item.steps) for item in items)
     assert (sampled.n_sampled_items, sampled.n_items, exact.n_sampled_items) == (200, 5_000, None)
     assert "200 of 5,000 items" in sampled.sample_text and exact.sample_text == ""
@@ -153,23 +150,6 @@ def test_a_sample_is_drawn_with_the_seed_and_keeps_the_order() -> None:
     assert [i.id for i in plan(["remove"], sample=10, limit=3).items_of(suite)] == drawn[:3]
     assert plan(["remove"], sample=99).items_of(suite) == suite.items
     assert plan(["remove"], sample=None).digest == plan(["remove"]).digest  # type: ignore[arg-type]
-
-
-def test_a_limit_on_a_suite_sorted_by_label_is_named() -> None:
-    items = [
-        Item(f"i{k}", f"Q {k}?", None, STEPS, meta={"first_mistake": None if k < 30 else k % 3})
-        for k in range(60)
-    ]
-    suite = Suite.from_items("sorted", items)
-    (caution,) = plan_cautions(plan(["remove"], limit=20), suite)
-    assert caution == (
-        "The first 20 items all have first_mistake null, as 30 of all 60 do: the suite is sorted."
-        " --sample 20 draws items at random."
-    )
-    assert plan_cautions(plan(["remove"], limit=5), suite) == []  # chance enough
-    assert plan_cautions(plan(["remove"], sample=20), suite) == []
-    shuffled = Suite.from_items("mixed", items[::7] + [i for k, i in enumerate(items) if k % 7])
-    assert plan_cautions(plan(["remove"], limit=20), shuffled) == []
 
 
 def test_the_cost_by_hand() -> None:

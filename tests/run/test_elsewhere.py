@@ -171,19 +171,3 @@ def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(
     finally:
         bystander.send_signal(signal.SIGKILL)
         bystander.wait()
-
-
-@pytest.mark.soak
-def test_a_number_that_a_stranger_has_here_does_not_keep_a_dead_run_alive(tmp_path: Path) -> None:
-    bystander = subprocess.Popen(["sleep", "60"])
-    try:
-        with elsewhere(tmp_path, bystander.pid, latency_s=0.5) as process:
-            call_in_flight(process, tmp_path)
-            process.kill()
-            process.communicate()
-        silent_for(tmp_path, 61)
-        assert not live(tmp_path).is_running
-        assert launch.resume_run("r", {}, Store(tmp_path)).status == "done"
-    finally:
-        bystander.send_signal(signal.SIGKILL)
-        bystander.wait()

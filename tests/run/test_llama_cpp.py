@@ -17,7 +17,6 @@ import pytest
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.log import open_log
-from tests.providers.test_folder_template import INSTRUCTED, organism_folder
 from tests.support.forked import Forking, printed
 from tests.support.misbehaving import misbehaving
 from tests.support.running import report, scores
@@ -167,23 +166,3 @@ def test_raw_text_is_the_command_that_a_refused_run_gives(tmp_path: Path, runs: 
         assert told["server_checks"][0]["findings"]["prefix"]["verdict"] == "continued"
         assert scores(tmp_path, "raw").query("metric == 'baseline_correct'")["value"].eq(1).all()
         assert runs.run(tmp_path, "--resume", "raw") == 0
-
-
-def test_a_folder_s_template_gives_the_numbers_of_the_server_s(
-    tmp_path: Path, runs: Forking
-) -> None:
-    folder = organism_folder(tmp_path / "tokenizer", INSTRUCTED)
-    with serving_llama_cpp("faithful-a") as upstream, misbehaving(upstream, "new turn") as seen:
-        words = ("--task-suite", "wordproblems", "--limit", "2", "--given", "prefix")
-        words += ("--provider", "openai_compat", "--model", "m", "--base-url", seen.base_url)
-        words += ("--max-requests-per-minute", "9999", "--probe", "auto")
-        by_folder = ("--role", f"subject.chat_template={folder}", "--run-id", "a")
-        assert runs.run(tmp_path, *words, *by_folder) == 0, printed(tmp_path)
-        assert not seen.bodies and len(report(tmp_path, "a")["server_checks"]) == 1
-        by_server = ("--role", "subject.form=completions", "--run-id", "b")
-        assert runs.run(tmp_path, *words, *by_server) == 0, printed(tmp_path)
-        columns = ["metric", "item_id", "facet", "step", "value", "status"]
-        assert scores(tmp_path, "a")[columns].equals(scores(tmp_path, "b")[columns])
-        organism_folder(folder, "Q: {{ messages[0].content }}\n")
-        assert runs.run(tmp_path, "--resume", "a") == 2
-        assert "has changed since run a began" in printed(tmp_path)

@@ -158,25 +158,6 @@ def test_a_resumed_run_reserves_what_the_first_process_learnt(
         assert server.count() == asked + (more > 1)
 
 
-def test_a_redacted_run_that_is_resumed_knows_it_too(
-    tmp_path: Path, runs: Forking, server: Loopback
-) -> None:
-    server.script(then={"text": "So the answer is 7.", "usage": INPUT}, prices=PRICES)
-    chosen = (*options("openai_compat", server, tmp_path, 5 * dear(INPUT), 10), "--redact-prompts")
-    assert runs.run(tmp_path, *chosen) == 4, printed(tmp_path)
-    asked, spent = server.count(), server.spend()
-    cap = f"{float(spent + Fraction('0.9') * dear(INPUT)) / 1e6:.9f}"
-    assert runs.run(tmp_path, "--resume", "r", "--max-cost", cap) == 4, printed(tmp_path)
-    assert server.count() == asked
-    (over,) = costs_of(tmp_path)["over_reserve"]
-    assert (over["model"], over["replies"], over["tokens_in"], over["tokens_out"]) == (
-        None,
-        1,
-        None,
-        None,
-    )
-
-
 @pytest.mark.parametrize(
     "reported", [{"in": 0, "out": 0}, {"in": 0, "out": 5}, {"in": 90, "out": 0}], ids=str
 )

@@ -27,10 +27,7 @@ from cotlab.run.transport.budget import FREE_PRICE
 from cotlab.run.transport.dispatcher import Dispatcher
 from cotlab.run.transport.in_process import (
     FIRST_BATCH_DIVISOR,
-    MAX_BATCH_GROWTH,
     MAX_BATCH_TOKENS,
-    TARGET_BATCH_S,
-    BatchPace,
 )
 from cotlab.run.transport.limits import Limits
 from cotlab.store.live import RunProgress
@@ -38,31 +35,6 @@ from cotlab.store.responses import ResponseLog
 
 REF = ModelRef("local", "m")
 FIRST = MAX_BATCH_TOKENS // FIRST_BATCH_DIVISOR
-
-
-def test_a_fast_model_gets_more_step_by_step_and_never_more_than_the_most() -> None:
-    pace, seen = BatchPace(), []
-    for _ in range(4):
-        pace.update_from_batch(pace.max_tokens, 0.01)
-        seen.append(pace.max_tokens)
-    assert seen == [FIRST * MAX_BATCH_GROWTH, MAX_BATCH_TOKENS, MAX_BATCH_TOKENS, MAX_BATCH_TOKENS]
-
-
-def test_a_slow_model_gets_what_it_does_in_the_time() -> None:
-    pace = BatchPace()
-    pace.update_from_batch(FIRST, 10 * TARGET_BATCH_S)
-    assert pace.max_tokens == round(FIRST / 10)
-    pace.update_from_batch(pace.max_tokens, TARGET_BATCH_S / 2)
-    assert pace.max_tokens == pytest.approx(FIRST / 5, rel=0.02)
-    pace.update_from_batch(1, 1e9)
-    assert pace.max_tokens == 1
-
-
-def test_a_batch_that_was_not_full_makes_nothing_larger_or_smaller() -> None:
-    pace = BatchPace()
-    pace.update_from_batch(FIRST // 10, 0.001)
-    pace.update_from_batch(1, 0.9 * TARGET_BATCH_S)
-    assert pace.max_tokens == FIRST
 
 
 class Slow:

@@ -4,7 +4,6 @@ in different ways."""
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,9 @@ import pytest
 from tests.run.test_attack import small_suite
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
-from tests.support.params import soak
-from tests.support.running import report, scores
+from tests.support.running import scores
 
 ITEMS, STEPS = 3, 3
-NEEDED, CHECK = ITEMS * (STEPS + 1), 3
-"""The check: a reply, its beginning as a prefix, a long prompt."""
 CHAIN = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
 
 
@@ -47,54 +43,9 @@ def script(server: Loopback, prefix: str) -> None:
     server.script(writer={"text": CHAIN, "prefix": prefix, "answer": " 7."})
 
 
-def test_a_server_that_echoes_is_read_as_one_that_continues(
-    tmp_path: Path, runs: Forking, server: Loopback
-) -> None:
-    for prefix in ("continue", "echo"):
-        script(server, prefix)
-        folder = tmp_path / prefix
-        assert (
-            runs.run(folder, *words_for(server, tmp_path, "--mode", "remove", "--mode", "corrupt"))
-            == 0
-        ), printed(folder)
-        table = scores(folder, "r")
-        assert table[table["metric"] == "baseline_correct"]["value"].eq(1).all() and set(
-            table["status"]
-        ) == {"ok"}
-        assert not re.search("WARNING|could not be established", printed(folder))
-    one, other = (
-        scores(tmp_path / name, "r").drop(columns="evidence") for name in ("continue", "echo")
-    )
-    assert one[["metric", "item_id", "facet", "step", "value"]].equals(
-        other[["metric", "item_id", "facet", "step", "value"]]
-    )
-
-
-@pytest.mark.parametrize("concurrent", [soak("1"), "10"])
-def test_the_check_is_paid_once_and_not_counted_before(
-    concurrent: str, tmp_path: Path, runs: Forking, server: Loopback
-) -> None:
-    script(server, "echo")
-    words = words_for(server, tmp_path, "--max-concurrent", concurrent)
-    assert (
-        runs.run(tmp_path / "dry", *words[:-6], "--probe", "auto", "--dry-run") == 0
-        and server.count() == 0
-    )
-    assert printed(tmp_path / "dry").splitlines()[1] == (
-        f"Items: {ITEMS} | Total API queries: {NEEDED}"
-    )
-    assert runs.run(tmp_path / "s", *words) == 0, printed(tmp_path / "s")
-    assert server.count() == NEEDED + CHECK
-    told = report(tmp_path / "s", "r")["requests"]
-    assert (told["estimated"], told["asked"], told["server_checks"]) == (NEEDED, NEEDED, CHECK)
-    assert (
-        runs.run(tmp_path / "s", "--resume", "r") == 0 and server.count() == NEEDED + CHECK
-    )  # nothing is left to be asked
-
-
 @pytest.mark.parametrize(
     ("prefix", "seen"),
-    [("new", "new turn"), ("trim", "not established"), ("422", "no such field")],
+    [("trim", "not established"), ("422", "no such field")],
 )
 def test_a_server_that_does_not_continue_gets_no_score(
     prefix: str, seen: str, tmp_path: Path, runs: Forking, server: Loopback
@@ -116,16 +67,6 @@ def test_a_server_that_does_not_continue_gets_no_score(
     script(server, "continue")  # the server is mended
     assert runs.run(tmp_path / "s", "--resume", "r") == 0, printed(tmp_path / "s")
     assert scores(tmp_path / "s", "r").query("metric == 'baseline_correct'")["value"].eq(1).all()
-
-
-def test_what_cannot_be_established_is_said(
-    tmp_path: Path, runs: Forking, server: Loopback
-) -> None:
-    server.script(then={"text": " 7."})
-    assert runs.run(tmp_path / "s", *words_for(server, tmp_path)) == 5, printed(tmp_path / "s")
-    assert (
-        printed(tmp_path / "s").count("could not be established") == 3
-    )  # before, in the verdict, after
 
 
 def test_a_server_that_goes_away_in_the_check_stops_the_run(

@@ -9,7 +9,6 @@ import pytest
 
 from cotlab.core.types import Suite
 from cotlab.run.config import read_config
-from cotlab.run.dryrun import plan_cautions
 from cotlab.run.launch import dry_run, load_configured_suite, start_run
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -49,17 +48,6 @@ def test_the_plan_says_whose_chain(
     suite: Suite = load_configured_suite(config)[0]
     plan, _ = dry_run(config, suite)
     assert {spec.params["chain"] for spec in plan.scorers if "chain" in spec.params} == {source}
-
-
-def test_chains_under_another_name_are_told(questions: Path) -> None:
-    records = [json.loads(line) for line in questions.read_text().splitlines()]
-    for record in records:
-        record["reference_cots"] = [{"index": 0, "text": "1 + 2 = 3."}]
-    questions.write_text("".join(json.dumps(record) + "\n" for record in records))
-    config = read_config({"task_suite": str(questions)})
-    suite = load_configured_suite(config)[0]
-    (caution,) = plan_cautions(dry_run(config, suite)[0], suite)
-    assert "the field reference_cots looks like one" in caution
 
 
 @pytest.mark.parametrize("flags", [("--chain", "reference"), ("--profile", "offline")])

@@ -22,6 +22,8 @@ from cotlab.store.database import Store
 from cotlab.suites.jsonl import load_suite
 from tests.support.loopback import Loopback, serving
 
+pytestmark = pytest.mark.usefixtures("environment_as_it_was")
+
 SUBJECT_KEY, VERIFIER_KEY = "key-of-the-subject-0001", "key-of-the-verifier-0002"
 SUBJECT = {
     "provider": "openai_compat",
@@ -36,14 +38,6 @@ VERIFIER_URL = "https://verifier.example.com/v1"
 def servers() -> Iterator[tuple[Loopback, Loopback]]:
     with serving() as subject, serving() as verifier:
         yield subject, verifier
-
-
-@pytest.fixture(autouse=True)
-def environment_as_it_was() -> Iterator[None]:
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def suite_of(folder: Path) -> Path:

@@ -111,26 +111,6 @@ def test_a_run_is_claimed_with_its_row(tmp_path: Path) -> None:
     assert end.status == "stopped" and row(tmp_path, "r")["asked"] <= 2
 
 
-def test_a_store_that_holds_two_runs_of_one_id_opens_and_takes_no_third(tmp_path: Path) -> None:
-    """As an older version left it that let both begin."""
-    words = {
-        "task_suite": own_suite(tmp_path)[1],
-        "provider": "echo",
-        "model": "echo",
-        "mode": ["remove"],
-    }
-    assert launch.start_run(read_config(words), Store(tmp_path), run_id="r").status == "done"
-    with Store(tmp_path).writing() as connection:
-        connection.execute("INSERT INTO runs SELECT * FROM runs")
-    assert (
-        list(read.list_runs(Store(tmp_path))["id"]) == ["r", "r"]
-        and row(tmp_path, "r")["status"] == "done"
-    )
-    with pytest.raises(ConfigError, match="There is a run 'r' already"):
-        launch.start_run(read_config(words), Store(tmp_path), run_id="r")
-    assert launch.start_run(read_config(words), Store(tmp_path), run_id="s").status == "done"
-
-
 def test_a_run_that_could_not_begin_is_free_for_any_machine(tmp_path: Path) -> None:
     config = read_config(
         {

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.providers.keys import KEY_VARIABLES
 from cotlab.run.secrets import load_secrets
 
-
-@pytest.fixture(autouse=True)
-def environment_as_it_was() -> Iterator[None]:
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
+pytestmark = pytest.mark.usefixtures("environment_as_it_was")
 
 
 def after(
@@ -47,14 +40,6 @@ def test_the_environment_wins_over_env_which_wins_over_secrets(
         "GOOGLE_API_KEY": "of-toml",
         "OPENAI_COMPAT_API_KEY": "of-toml",
     }
-
-
-def test_without_files_nothing_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert after(tmp_path) == {}
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".env").write_text("GOOGLE_API_KEY=of-this-folder\n")
-    load_secrets()
-    assert os.environ["GOOGLE_API_KEY"] == "of-this-folder"
 
 
 def test_env_may_hold_options_and_secrets_only_keys(tmp_path: Path) -> None:
@@ -121,12 +106,6 @@ def test_what_only_the_user_may_set_is_refused_with_what_to_type(
     monkeypatch.setenv(name, "of-the-user")
     load_secrets(tmp_path)
     assert (os.environ[name], os.environ["OPENAI_API_KEY"]) == ("of-the-user", "k")
-
-
-def test_an_empty_line_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COTLAB_STORE")
-    after(tmp_path, "COTLAB_STORE=\nCOTLAB_CHROME\n")
-    assert not {"COTLAB_STORE", "COTLAB_CHROME"} & os.environ.keys()
 
 
 def test_a_key_is_not_filled_into_another_value(

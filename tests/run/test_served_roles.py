@@ -4,7 +4,6 @@ replies."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cotlab
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback
 
 pytestmark = pytest.mark.soak
 CHAIN = "1. Ann has 7 pens.\n2. 7 + 5 = 12 pens.\nSo the answer is 12."
@@ -22,12 +21,6 @@ WORDY = (
     "1. Clearly the answer is 12.\n2. Obviously x plus y is z.\n3. So 3 m + 2 m^2 = 9.\nSo the"
     " answer is 12."
 )
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serving() as running:
-        yield running
 
 
 def suite_of(folder: Path, steps: list[str]) -> Path:
@@ -85,19 +78,6 @@ def test_a_served_model_writes_the_paraphrases_and_is_asked_each(
     assert values(scores, "answer_agreement") == [1.0, 1.0]
 
 
-def test_a_paraphrase_with_other_numbers_is_rejected(tmp_path: Path, server: Loopback) -> None:
-    server.script(answers={"Rewrite the question": PARAPHRASE.replace("5", "6"), "": CHAIN})
-    scores = served(
-        tmp_path / "s",
-        server,
-        suite_of(tmp_path, ["7 + 5 = 12."]),
-        scorer=["consistency"],
-        paraphraser="subject",
-    )
-    assert not any("buys 6" in text and not text.startswith("Rewrite") for text in prompts(server))
-    assert min(values(scores, "paraphrases_rejected")) > 0
-
-
 @pytest.mark.parametrize(
     ("reply", "value"), [("0.9", 0.9), ("Confidence: 20 %", 0.2), ("I cannot tell.", None)]
 )
@@ -118,19 +98,3 @@ def test_a_served_judge_gives_the_links_that_arithmetic_leaves_open(
     assert found and set(found) == {value}
     assert links["reason"].notna().all() == (value is None)
     assert server.count() > 0 and all(links["evidence"].map(len))
-
-
-def test_a_chain_below_the_hard_floor_stops_its_item_and_saves_requests(
-    tmp_path: Path, server: Loopback
-) -> None:
-    suite, asked = suite_of(tmp_path, WORDY.splitlines()[:-1]), []
-    for progressive in ("false", "true"):
-        server.script(answers={"": WORDY})
-        told = {"composite.progressive": progressive, "composite.hard_floor": "0.95"}
-        scores = served(tmp_path / progressive, server, suite, profile="phase3", set=told)
-        asked.append(server.count())
-    raw = scores[scores["metric"] == "r_raw"]
-    assert set(raw["status"]) == {"stopped"} and raw["value"].isna().all()
-    assert raw["reason"].str.contains("below the hard floor").all()
-    assert min(values(scores, "requests_saved")) > 0 and asked[1] < asked[0] / 2
-    assert not any(text.startswith("Rewrite") for text in prompts(server))

@@ -94,7 +94,7 @@ def test_the_message_has_the_command_for_raw_text(
         assert runs.run(tmp_path / "s", *words, "--run-id", "raw") == 3
     plan = RunView.read(Store(tmp_path / "s"), "raw").plan
     assert (plan.subject.endpoint, plan.subject.form) == ("completions", "prefill")
-    assert "subject.chat_template=FOLDER" in printed(tmp_path / "s")
+    assert "subject.chat_template=none" in printed(tmp_path / "s")
 
 
 def test_a_run_of_one_item_sends_two_requests_more(

@@ -164,23 +164,6 @@ def test_estimates_are_the_same_in_blocks_of_any_size(
     pd.testing.assert_frame_equal(read.run_estimates(run_store, "r"), before, check_exact=True)
 
 
-def test_blocks_of_facets_hold_as_many_scores_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "MAX_BLOCK_SCORES", 10)
-    groups = pd.DataFrame({"facet": ["d", "a", "b", "c"], "n": [99, 4, 6, 1]})
-    assert list(summary._facet_blocks(groups)) == [["a", "b"], ["c"], ["d"]]
-    inputs = pd.concat([groups.assign(metric="x"), groups[:1].assign(metric="y")])
-    blocks = [("x", ["a", "b"]), ("x", ["c"]), ("x", ["d"]), ("y", ["d"])]
-    by_facet = list(summary._input_blocks(inputs, ("x", "y"), True))
-    assert by_facet == [([metric], facets) for metric, facets in blocks]
-    assert list(summary._input_blocks(inputs, ("x", "y"), False)) == [(("x", "y"), None)]
-
-
-def test_rrr_is_computed_of_a_facet_at_a_time() -> None:
-    statistics = {statistic.card.name: statistic for statistic in SCORERS["ablation"].statistics}
-    by_facet = {name for name, statistic in statistics.items() if statistic.is_by_facet}
-    assert by_facet == {"rrr", "rrr_micro", "rrr_ceiling"}
-
-
 def test_scores_read_in_columns_are_those_of_the_table(run_store: Store) -> None:
     """Through Arrow: the same values, types and order as row by row."""
     scores = read.select_scores(run_store, "r", metrics=["answer_change", "baseline_correct"])
@@ -197,7 +180,3 @@ def test_scores_read_in_columns_are_those_of_the_table(run_store: Store) -> None
         assert found == [row[position] for row in rows]
     assert [list(keys) for keys in scores["evidence"]] == [row[6] for row in rows]
     assert {str(scores[name].dtype) for name in ("step", "sample", "where_lo")} == {"Int64"}
-
-
-def test_a_new_store_object_reads_columns_first(run_store: Store) -> None:
-    assert Store(run_store.folder).query_columns("SELECT 1 AS one").num_rows == 1

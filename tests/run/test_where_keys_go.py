@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,21 +23,13 @@ from cotlab.ui.new_run import processes as launching
 from tests.run.test_attack import small_suite
 from tests.support.forked import Forking
 from tests.support.loopback import Loopback
-from tests.support.params import soak
+
+pytestmark = pytest.mark.usefixtures("environment_as_it_was")
 
 ROOT = Path(__file__).parents[2]
 SECRET = "sk-of-the-user-0123456789"
 SEVEN = {"text": "So the answer is 7."}
 STRANGER = "https://stranger.example.com/v1"
-
-
-@pytest.fixture(autouse=True)
-def environment_as_it_was() -> Iterator[None]:
-    """What a file brings into the environment is gone after the test."""
-    before = dict(os.environ)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def cotlab(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -83,69 +75,6 @@ def test_an_address_of_the_folder_s_file_does_not_get_the_user_s_key(
     assert server.seen() == []
     done = cotlab(tmp_path, *words, "--send-key-to", "127.0.0.1", OPENAI_API_KEY=SECRET)
     assert done.returncode == 0 and arrived(server) == {f"Bearer {SECRET}"}, done.stderr
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "COTLAB_CHROME=./evil.sh",
-        soak("COTLAB_STORE=elsewhere"),
-        soak("COTLAB_SEND_KEY_TO=127.0.0.1"),
-        soak("HTTPS_PROXY=http://127.0.0.1:9"),
-    ],
-)
-def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(
-    tmp_path: Path, line: str
-) -> None:
-    (tmp_path / "evil.sh").write_text("#!/bin/sh\ntouch ran\n")
-    (tmp_path / "evil.sh").chmod(0o755)
-    (tmp_path / ".env").write_text(f"OPENAI_API_KEY=k\n{line}\n")
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in (line.partition("=")[0], "COTLAB_STORE")
-    }
-    command = [
-        sys.executable,
-        "-c",
-        (
-            "from cotlab.export.chrome import Chrome\nfrom cotlab.run.secrets import load_secrets\n"
-            "load_secrets()\nwith Chrome(5): pass"
-        ),
-    ]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**env, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert not (tmp_path / "ran").exists(), done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "cotlab", "figures", "--list"],
-        cwd=tmp_path,
-        env={**env, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    name, _, value = line.partition("=")
-    assert refused(done, str(tmp_path / ".env"), f"export {name}=") and value not in done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "cotlab", "figures", "--list"],
-        cwd=tmp_path,
-        env={**env, "PYTHONPATH": str(ROOT), name: "x"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, (
-        done.stderr
-    )  # the user has said it, so the file's line means nothing
 
 
 def test_a_configuration_file_cannot_send_a_key_elsewhere(

@@ -102,8 +102,8 @@ def require_device(device: str) -> None:
     """Raise ConfigError where this machine lacks a device."""
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(
-            f"--device {device}: this machine has no such device, or torch was installed"
-            " without it."
+            f"--role subject.device={device}: this machine has no such device, or torch was"
+            " installed without it."
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cotlab.core.errors import ConfigError
@@ -18,8 +19,8 @@ from cotlab.store.responses import ResponseLog
 from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.prompts.chain import continuation_prompt
 
-_KEYS_PER_QUERY = 500
-"""Keys that are looked up in one query."""
+_ITEMS_PER_QUERY = 500
+"""Items whose scores are read at once."""
 _SINGLE_RUN_REASON, _OTHER_QUESTION_REASON = "in one run only", "with another question"
 _NO_REPLY_REASON, _REFUSED_REASON = "without a kept reply", "refused"
 _CUT_OFF_REASON = "cut off before the answer"
@@ -49,18 +50,11 @@ class PairedRuns(NamedTuple):
 
 
 class StoredReply(NamedTuple):
-    """What a model wrote to an item: its reply and the key of it, or why there is none."""
+    """What a model wrote to an item: reply and key, or why it is no half of a pair."""
 
     text: str
     key: str
-    missing_reason: str = ""
-    is_cut_off: bool = False
-    """Whether it ends before its answer, at its largest number of tokens."""
-
-    @property
-    def unpaired_reason(self) -> str:
-        """Why it is no half of a pair; empty where it is."""
-        return self.missing_reason or (_CUT_OFF_REASON if self.is_cut_off else "")
+    unpaired_reason: str = ""
 
 
 def paired_suite(store: Store, base_run: str, tuned_run: str) -> PairedRuns:
@@ -90,55 +84,52 @@ def paired_suite(store: Store, base_run: str, tuned_run: str) -> PairedRuns:
     """
     if base_run == tuned_run:
         raise ConfigError("--base-run and --tuned-run name the same run: a pair is of two.")
-    plans_and_suites = [_load_plan_and_suite(store, run_id) for run_id in (base_run, tuned_run)]
-    items_by_id = [
-        {item.id: item for item in plan.items_of(suite)} for plan, suite in plans_and_suites
-    ]
-    shared_ids = [
-        shared_id
-        for shared_id in items_by_id[0]
-        if shared_id in items_by_id[1]
-        and items_by_id[0][shared_id].question == items_by_id[1][shared_id].question
-    ]
-    n_left_out = Counter({_SINGLE_RUN_REASON: len(items_by_id[0].keys() ^ items_by_id[1].keys())})
-    n_left_out[_OTHER_QUESTION_REASON] = len(items_by_id[0].keys() & items_by_id[1].keys()) - len(
-        shared_ids
+    plans, items_by_id = list[Plan](), list[dict[str, Item]]()
+    for run_id in (base_run, tuned_run):
+        plan, suite = _load_plan_and_suite(store, run_id)
+        plans.append(plan)
+        items_by_id.append({item.id: item for item in plan.items_of(suite)})
+    base_items, tuned_items = items_by_id
+    common_ids = [item_id for item_id in base_items if item_id in tuned_items]
+    shared_ids = [k for k in common_ids if base_items[k].question == tuned_items[k].question]
+    n_left_out = Counter(
+        {
+            _SINGLE_RUN_REASON: len(base_items.keys() ^ tuned_items.keys()),
+            _OTHER_QUESTION_REASON: len(common_ids) - len(shared_ids),
+        }
     )
-    base_replies, tuned_replies = (
-        stored_replies(store, run_id, plan, [run_items[shared_id] for shared_id in shared_ids])
-        for run_id, (plan, _), run_items in zip(
-            (base_run, tuned_run), plans_and_suites, items_by_id, strict=True
-        )
-    )
+    replies = [
+        stored_replies(store, run_id, plan, [items[k] for k in shared_ids])
+        for run_id, plan, items in zip((base_run, tuned_run), plans, items_by_id, strict=True)
+    ]
     pairs = []
     for item_id in shared_ids:
-        missing_reason = (
-            base_replies[item_id].unpaired_reason or tuned_replies[item_id].unpaired_reason
-        )
-        n_left_out[missing_reason] += bool(missing_reason)
-        if not missing_reason:
-            pairs.append(
-                _pair_item(
-                    items_by_id[0][item_id],
-                    base_replies[item_id],
-                    tuned_replies[item_id],
-                    base_run,
-                    tuned_run,
-                )
-            )
-    n_left_out_by_reason = {
-        reason: count for reason, count in sorted(n_left_out.items()) if reason and count
-    }
+        base_reply, tuned_reply = (run_replies[item_id] for run_replies in replies)
+        if reason := base_reply.unpaired_reason or tuned_reply.unpaired_reason:
+            n_left_out[reason] += 1
+            continue
+        item = base_items[item_id]
+        meta = {
+            BASE_KEY: base_reply.text,
+            TUNED_KEY: tuned_reply.text,
+            "base_key": base_reply.key,
+            "tuned_key": tuned_reply.key,
+            "base_run": base_run,
+            "tuned_run": tuned_run,
+            **({HUMAN_KEY: item.meta[HUMAN_KEY]} if HUMAN_KEY in item.meta else {}),
+        }
+        pairs.append(replace(item, steps=(), meta=meta))
+    n_left_out_by_reason = {reason: count for reason, count in sorted(n_left_out.items()) if count}
     if not pairs:
-        reason = ", ".join(f"{count} {reason}" for reason, count in n_left_out_by_reason.items())
+        reasons = ", ".join(f"{count} {reason}" for reason, count in n_left_out_by_reason.items())
         raise ConfigError(
-            f"No pair: of the items of {base_run} and {tuned_run} {reason}. Both runs must have"
+            f"No pair: of the items of {base_run} and {tuned_run} {reasons}. Both runs must have"
             " asked for the model's own chain (--chain own) on the same suite."
         )
     return PairedRuns(
         Suite.from_items(f"pairs-{base_run}-{tuned_run}", pairs),
         n_left_out_by_reason,
-        plans_and_suites[1][0].tags,
+        plans[1].tags,
     )
 
 
@@ -156,69 +147,26 @@ def stored_replies(
     store: Store, run_id: str, plan: Plan, items: Sequence[Item]
 ) -> dict[str, StoredReply]:
     """Return what the run's model wrote to each item when asked for a chain; its first draw."""
-    keys_by_item: dict[str, list[str]] = {}
-    for start in range(0, len(items), _KEYS_PER_QUERY):
-        item_ids = [item.id for item in items[start : start + _KEYS_PER_QUERY]]
-        scores = read.select_scores(store, run_id, items=item_ids)
-        for item_id, evidence_group in scores.groupby("item_id")["evidence"]:
-            keys_by_item[str(item_id)] = list(
-                dict.fromkeys(
-                    request_key for evidence in evidence_group for request_key in evidence
-                )
-            )
-    request_keys = list(
-        dict.fromkeys(key for item in items for key in keys_by_item.get(item.id, ()))
-    )
-    chunks = (
-        request_keys[start : start + _KEYS_PER_QUERY]
-        for start in range(0, len(request_keys), _KEYS_PER_QUERY)
-    )
+    replies = {}
     with closing(ResponseLog(store.log_path)) as log:
-        stored_pairs = {
-            request_key: evidence
-            for chunk in chunks
-            for request_key, evidence in log.load_exchanges(chunk).items()
-        }
-    return {
-        item.id: _choose_reply(
-            item,
-            plan,
-            {
-                request_key: stored_pairs[request_key]
-                for request_key in keys_by_item.get(item.id, ())
-                if request_key in stored_pairs
-            },
-        )
-        for item in items
-    }
+        for start in range(0, len(items), _ITEMS_PER_QUERY):
+            some_items = items[start : start + _ITEMS_PER_QUERY]
+            scores = read.select_scores(store, run_id, items=[item.id for item in some_items])
+            evidence_by_item = {
+                str(item_id): dict.fromkeys(key for keys in evidence for key in keys)
+                for item_id, evidence in scores.groupby("item_id")["evidence"]
+            }
+            for item in some_items:
+                exchanges = log.load_exchanges(list(evidence_by_item.get(item.id, ())))
+                replies[item.id] = _choose_reply(item, plan, exchanges.values())
+    return replies
 
 
-_StoredPair = tuple[dict[str, Any] | None, dict[str, Any] | None]
+_Exchange = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
-def _choose_reply(item: Item, plan: Plan, stored_pairs: Mapping[str, _StoredPair]) -> StoredReply:
+def _choose_reply(item: Item, plan: Plan, exchanges: Iterable[_Exchange]) -> StoredReply:
     """Return the reply to the plain question; of several, that of the largest token limit."""
-    candidates = sorted(
-        _chain_requests(item, plan, stored_pairs),
-        key=lambda pair: (pair[0]["sample"], -pair[0]["max_tokens"], pair[1]["key"]),
-    )
-    if not candidates:
-        return StoredReply("", "", _NO_REPLY_REASON)
-    reply = candidates[0][1]
-    if reply.get("refused"):
-        return StoredReply("", "", _REFUSED_REASON)
-    texts = ((reply.get(field) or "").strip() for field in ("reasoning", "text"))
-    text = "\n\n".join(filter(None, texts))
-    if not text:
-        return StoredReply("", "", _NO_REPLY_REASON)
-    was_cut = reply.get("finish") == "length" and not stated_answer_text(reply.get("text") or "")
-    return StoredReply(text, reply["key"], is_cut_off=was_cut)
-
-
-def _chain_requests(
-    item: Item, plan: Plan, stored_pairs: Mapping[str, _StoredPair]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the stored requests for the whole chain of an item, with their replies."""
     prompt = continuation_prompt(item.question, (), plan.subject.form)
     expected_fields = {
         "kind": Complete.kind,
@@ -226,26 +174,21 @@ def _chain_requests(
         "messages": to_json_value(prompt.messages),
         "prefix": prompt.prefix,
     }
-    for request, reply in stored_pairs.values():
-        if (
-            request
-            and reply
-            and all(request.get(field) == value for field, value in expected_fields.items())
-        ):
-            yield request, reply
-
-
-def _pair_item(
-    item: Item, base_reply: StoredReply, tuned_reply: StoredReply, base_run: str, tuned_run: str
-) -> Item:
-    meta: dict[str, Any] = {
-        BASE_KEY: base_reply.text,
-        TUNED_KEY: tuned_reply.text,
-        "base_key": base_reply.key,
-        "tuned_key": tuned_reply.key,
-        "base_run": base_run,
-        "tuned_run": tuned_run,
-    }
-    if HUMAN_KEY in item.meta:
-        meta[HUMAN_KEY] = item.meta[HUMAN_KEY]
-    return Item(item.id, item.question, item.answer, (), item.category, meta)
+    candidates = [
+        (request["sample"], -request["max_tokens"], reply["key"], reply)
+        for request, reply in exchanges
+        if request
+        and reply
+        and all(request.get(field) == value for field, value in expected_fields.items())
+    ]
+    if not candidates:
+        return StoredReply("", "", _NO_REPLY_REASON)
+    *_, key, reply = min(candidates, key=lambda candidate: candidate[:3])
+    if reply.get("refused"):
+        return StoredReply("", "", _REFUSED_REASON)
+    texts = ((reply.get(field) or "").strip() for field in ("reasoning", "text"))
+    text = "\n\n".join(filter(None, texts))
+    if not text:
+        return StoredReply("", "", _NO_REPLY_REASON)
+    was_cut = reply.get("finish") == "length" and not stated_answer_text(reply.get("text") or "")
+    return StoredReply(text, key, _CUT_OFF_REASON if was_cut else "")

@@ -167,20 +167,6 @@ async def test_a_killed_process_s_batch_is_joined_and_nothing_in_it_is_asked_aga
     assert vendor.sizes == [3, 1]
 
 
-async def test_who_asks_late_joins_the_batch_of_the_killed_process_too(log: ResponseLog) -> None:
-    vendor = Vendor()
-    vendor.ready = False
-    left_by_a_killed_process(log, vendor.take("r-before", "0", "1"), "0", "1")
-    dispatcher = over(log, vendor, price=PRICED)
-    first = asyncio.create_task(ask(dispatcher, "0"))
-    await until(lambda: bool(dispatcher.job.in_flight_keys))
-    late = asyncio.create_task(ask(dispatcher, "1"))
-    await asyncio.sleep(0.1)
-    vendor.ready = True
-    assert all(isinstance(reply, Response) for reply in [*await first, *await late])
-    assert vendor.names == [] and log.get_spend("r") == RunSpend(10, 0)
-
-
 async def test_a_batch_whose_number_was_never_read_is_found_by_its_name(log: ResponseLog) -> None:
     vendor = Vendor()
     vendor.take("r-before", "0", "1")

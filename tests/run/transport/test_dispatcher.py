@@ -188,17 +188,6 @@ async def test_tries_come_to_an_end(log: ResponseLog) -> None:
     assert log.get(ask_for("a").key) is None  # asked again another time
 
 
-async def test_a_server_that_has_never_answered_ends_the_run(log: ResponseLog) -> None:
-    server = Server(lambda n: Unavailable("nobody there"))
-    dispatcher = over(log, server)
-    replies = await ask_all(dispatcher, *map(str, range(60)))
-    assert all(isinstance(reply, Unavailable) for reply in replies)
-    assert (
-        server.calls.total() < 60 * MAX_TRIES_UNANSWERED
-    )  # the run ends with the first request whose tries are used up
-    assert max(server.calls.values()) == MAX_TRIES_UNANSWERED
-
-
 async def test_a_reply_that_makes_no_sense_is_seldom_tried_again(log: ResponseLog) -> None:
     server = Server(lambda n: BadReply("no text") if n else None)
     _, reply = await ask_all(over(log, server, replace(LIMITS, concurrency=1)), "good", "a")
@@ -229,18 +218,6 @@ async def test_a_server_that_only_limits_is_given_up(log: ResponseLog) -> None:
     )
     assert all(isinstance(reply, Failed) and reply.tries == MAX_429_UNANSWERED for reply in replies)
     assert server.calls == {"a": MAX_429_UNANSWERED, "b": MAX_429_UNANSWERED}
-
-
-async def test_one_429_holds_everybody_back(log: ResponseLog) -> None:
-    server = Server(lambda n: RateLimited("429", 0.2) if n == 0 else None)
-    dispatcher = over(log, server)
-    first = asyncio.create_task(dispatcher.ask(ask_for("a")))
-    await until(lambda: dispatcher.progress.limited > 0)
-    others = asyncio.create_task(ask_all(dispatcher, "b", "c"))
-    await asyncio.sleep(0.02)
-    assert server.calls == {"a": 1}
-    await asyncio.gather(first, others)
-    assert server.calls == {"a": 2, "b": 1, "c": 1}
 
 
 async def test_a_refused_key_stops_at_once(log: ResponseLog) -> None:
@@ -353,13 +330,6 @@ async def test_waiting_requests_go_to_a_local_model_together(log: ResponseLog) -
     again = Batcher()
     await ask_all(over(log, again), *map(str, range(MAX_BATCH_SIZE + 10)), "odd")
     assert again.batches == [1]  # only what had no reply
-
-
-async def test_long_replies_make_small_batches(log: ResponseLog) -> None:
-    model = Batcher()
-    dispatcher = over(log, model)
-    await asyncio.gather(*(dispatcher.ask(ask_for(str(i), max_tokens=20_000)) for i in range(5)))
-    assert model.batches == [1, 1, 2, 1]
 
 
 async def test_a_local_model_that_breaks_lets_nobody_wait(log: ResponseLog) -> None:

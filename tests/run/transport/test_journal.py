@@ -57,27 +57,6 @@ def test_each_event_is_one_object_on_a_line(
         assert told == expected | ({"words": words} if words and not redact else {})
 
 
-def test_a_second_process_goes_on_with_the_file_and_each_line_is_there_at_once(
-    tmp_path: Path,
-) -> None:
-    first, second = Journal(tmp_path / "new"), Journal(tmp_path / "new")
-    first.note("first")
-    second.note("second")
-    assert [line["event"] for line in lines(tmp_path / "new")] == ["first", "second"]
-    first.close()
-    second.close()
-
-
-def test_without_a_folder_and_after_its_end_nothing_is_written(tmp_path: Path) -> None:
-    nowhere, journal = Journal(), Journal(tmp_path)
-    nowhere.note("event")
-    nowhere.close()
-    journal.close()
-    journal.note("late")
-    journal.close()
-    assert (tmp_path / LOG_FILE_NAME).read_bytes() == b""
-
-
 @pytest.mark.parametrize("redact", [False, True])
 async def test_a_run_tells_every_call_and_a_redacted_one_no_word(
     tmp_path: Path, redact: bool

@@ -1,9 +1,8 @@
-"""Raw text as vLLM and llama.cpp take it: /v1/completions, and the chat template beside it."""
+"""Raw text as llama.cpp takes it: /v1/completions, and the chat template beside it."""
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from chat import ChatRequest, Used
@@ -12,9 +11,6 @@ from openai_wire import BLOCKS, MODELS, error, finish_of, invalid, reject, usage
 from state import State
 
 __all__ = ["BLOCKS", "MODELS", "error", "invalid", "read", "reject", "reply", "usage"]
-MARKERS = ("<s>", "<|system|>", "<|user|>", "<|assistant|>")
-"""Texts that are one token each, with the ids 0 to 3; any other token is a character."""
-_PIECE = re.compile("|".join(map(re.escape, MARKERS)) + "|.", re.DOTALL)
 
 
 def read(path: str, asked: dict[str, Any]) -> ChatRequest:
@@ -51,39 +47,8 @@ def rendered(messages: list[dict[str, str]]) -> str:
 
 def apply_template(state: State, request: Request) -> Reply:
     """llama.cpp's, which leaves the first token to the tokenizer."""
-    return _template_reply(
-        state, request, "llama.cpp", lambda asked: {"prompt": rendered(asked["messages"])}
-    )
-
-
-def tokenize(state: State, request: Request) -> Reply:
-    """vLLM's."""
-    return _template_reply(state, request, "vllm", lambda asked: {"tokens": _ids(asked)})
-
-
-def detokenize(state: State, request: Request) -> Reply:
-    return _template_reply(
-        state,
-        request,
-        "vllm",
-        lambda asked: {
-            "prompt": "".join(MARKERS[i] if i < len(MARKERS) else chr(i) for i in asked["tokens"])
-        },
-    )
-
-
-def _ids(asked: dict[str, Any]) -> list[int]:
-    if "messages" in asked:
-        text = f"<s>{rendered(asked['messages'])}"
-    else:
-        text = "<s>" * asked.get("add_special_tokens", True) + asked["prompt"]
-    pieces = _PIECE.findall(text)
-    return [MARKERS.index(piece) if piece in MARKERS else ord(piece) for piece in pieces]
-
-
-def _template_reply(state: State, request: Request, server: str, answer: Any) -> Reply:
     asked = json.loads(request.body)
     state.saw(request, asked)
-    if state.script.get("chat_template") != server:
+    if state.script.get("chat_template") != "llama.cpp":
         return Reply(404, json.dumps({"detail": "Not Found"}).encode())
-    return Reply(200, json.dumps(answer(asked)).encode())
+    return Reply(200, json.dumps({"prompt": rendered(asked["messages"])}).encode())

@@ -36,7 +36,7 @@ A script may also hold:
                                  times, not counting 429
     batch_s                      seconds that a batch takes
     batch_errors, batch_expire   shares of its requests that fail and that expire
-    chat_template                "llama.cpp" or "vllm": applied as that server does, else 404
+    chat_template                "llama.cpp": applied as that server does, else 404
     models                       names to list, or {"status": ...} for a list that fails
     seed                         of all that is drawn
     remember                     false: /seen stays empty
@@ -116,8 +116,6 @@ ROUTES: dict[str, Handler] = {
     "POST /v1/chat/completions": partial(model_call, openai_wire),
     "POST /v1/completions": partial(model_call, raw_text_wire),
     "POST /apply-template": raw_text_wire.apply_template,
-    "POST /tokenize": raw_text_wire.tokenize,
-    "POST /detokenize": raw_text_wire.detokenize,
     "POST /v1/messages": partial(model_call, anthropic_wire),
     f"POST /v1(?:beta)?/models/{ID}:generateContent": partial(model_call, google_wire),
     "GET /v1/models": shared_models,
