@@ -7,10 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from cotlab.analysis.facet_differences import no_shared_metric_text
 from cotlab.analysis.paired import (
     RATE_METRIC,
     SCORE_METRIC,
@@ -23,7 +21,7 @@ from cotlab.analysis.paired import (
     pair_runs,
     paired_rows,
 )
-from cotlab.analysis.plan_changes import Change, plan_changes
+from cotlab.analysis.plan_changes import Change, no_shared_metric_text, plan_changes
 from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest, to_json_value
@@ -151,15 +149,9 @@ def compare_by_category(
     store: Store, comparison_set: ComparisonSet, *, seed: int | None = None
 ) -> ComparisonSet:
     """Return the same comparisons with a row for each category, p corrected over all rows."""
-    plans = [
-        read.plan_from_row(read.get_run(store, run_id))
-        for run_id in (
-            comparison_set.base,
-            *(comparison.other for comparison in comparison_set.comparisons),
-        )
-    ]
-    seed = plans[0].seed if seed is None else seed
-    flag_metrics = _flag_metrics(plans)
+    first = comparison_set.comparisons[0]
+    seed = first.seeds[0] if seed is None else seed
+    flag_metrics = frozenset[str]().union(*(c.binary_metrics for c in comparison_set.comparisons))
     category_comparisons = [
         replace(
             comparison,
@@ -312,33 +304,24 @@ def match_items(base_items: pd.DataFrame, other_items: pd.DataFrame) -> pd.DataF
 
     ``has_same_question`` is None where only one run has the item.
     """
-    merged_items = base_items[["id", "question", "category"]].merge(
-        other_items[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
+    columns = ["id", "question", "category"]
+    merged_items = base_items[columns].merge(
+        other_items[columns], how="outer", on="id", suffixes=("", "_other")
     )
     item_ids = merged_items["id"].astype("str")
-    categories = merged_items["category"].fillna(merged_items["category_other"]).fillna("")
-    both_questions = [merged_items["question"], merged_items["question_other"]]
-    # each question is digested once; the code of a missing one is -1
-    codes, questions = pd.factorize(pd.concat(both_questions, ignore_index=True))
-    texts = [str(question) for question in questions]
-    digests = np.array([*map(_question_digest, texts), ""], dtype=object)
-    base_codes, other_codes = codes[: len(merged_items)], codes[len(merged_items) :]
+    questions = merged_items[["question", "question_other"]]
     base_prompts, other_prompts = (
-        np.where(digests[side] == "", item_ids.to_numpy(dtype=object), digests[side])
-        for side in (base_codes, other_codes)
+        questions[side].map(_question_digest, na_action="ignore").astype(object)
+        for side in questions.columns
     )
-    is_in_both = (base_codes >= 0) & (other_codes >= 0)
-    is_same = base_prompts == other_prompts
-    same = is_same.astype(object)
-    same[~is_in_both] = None
+    is_in_both = questions.notna().all(axis=1)
+    categories = merged_items["category"].fillna(merged_items["category_other"]).fillna("")
     return pd.DataFrame(
         {
             "item_id": item_ids,
-            "prompt": pd.Series(
-                np.where(base_codes >= 0, base_prompts, other_prompts), dtype="str"
-            ),
+            "prompt": base_prompts.fillna(other_prompts).fillna(item_ids).astype("str"),
             "category": categories.astype("str"),
-            "same": pd.Series(same, dtype=object),
+            "same": (base_prompts == other_prompts).astype(object).where(is_in_both, None),
         }
     )
 

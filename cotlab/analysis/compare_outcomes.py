@@ -135,8 +135,7 @@ def _missing_reasons(
     entry = next((entry for entry in differences if entry.measure == "wrong"), None)
     if comparison is None or entry is None:
         return {}
-    pairs = comparison.pairs
-    rows = pairs[(pairs["metric"] == entry.row.metric) & (pairs["facet"] == entry.facet)]
+    rows = entry.paired_values(comparison)
     texts = {}
     columns = (rows[name].tolist() for name in ("item_id", "why_base", "why_other"))
     for item, base_reason, other_reason in zip(*columns, strict=True):

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pandas as pd
+
 from cotlab.analysis.compare import Comparison, compare_runs
-from cotlab.analysis.plan_changes import Change
-from cotlab.analysis.verdict.category_split import category_shares, category_shares_text
+from cotlab.analysis.plan_changes import Change, differing_facets
 from cotlab.analysis.verdict.collect import failed_checks
 from cotlab.analysis.verdict.measures import (
     COMPARED_MEASURES,
@@ -26,13 +27,14 @@ from cotlab.analysis.verdict.pair_differences import (
     with_sound_chains,
 )
 from cotlab.analysis.verdict.stored import stored_evidence
-from cotlab.analysis.verdict.unpaired import missing_measures, unpaired_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
+from cotlab.analysis.verdict.verdicts import category_shares, category_shares_text
 from cotlab.analysis.verdict.wording import capitalised, noun_count, percent_number
-from cotlab.analysis.view import RunView
+from cotlab.analysis.view import RunView, run_view
 from cotlab.core.errors import ConfigError
 from cotlab.store.database import Store
 
+_CHAIN_TEXTS = {"own": "the model's own chains", "reference": "the suite's chains"}
 MAX_SETTINGS = 3
 """Settings that the sentence names, beside the model."""
 
@@ -238,16 +240,13 @@ def _first_sentence(entry: HeadlineDifference, base: str, other: str) -> str:
     discordant, n = entry.row.discordant, entry.row.n
     if entry.measure == "wrong" and discordant is not None:
         n_lost, n_gained = discordant.first_only, discordant.second_only
-        if n_lost >= n_gained:
-            rest = f"and {n_gained:,}" if n_gained else "and none"
-            return (
-                f"{other} gets {n_lost:,} of {n:,} answers wrong that {base} gets right, {rest} the"
-                " other way."
-            )
-        rest = f"and {n_lost:,}" if n_lost else "and none"
+        verbs, n_most, n_least = ("wrong", "right"), n_lost, n_gained
+        if n_gained > n_lost:
+            verbs, n_most, n_least = ("right", "wrong"), n_gained, n_lost
+        rest = f"{n_least:,}" if n_least else "none"
         return (
-            f"{other} gets {n_gained:,} of {n:,} answers right that {base} gets wrong, {rest} the"
-            " other way."
+            f"{other} gets {n_most:,} of {n:,} answers {verbs[0]} that {base} gets {verbs[1]}, and"
+            f" {rest} the other way."
         )
     shares = [percent_number(side.point or 0.0) for side in (entry.other, entry.base)]
     return MEASURES[entry.measure].difference.format(
@@ -259,11 +258,55 @@ def measure_values(
     comparison: Comparison, entry: HeadlineDifference
 ) -> Mapping[str, tuple[float | None, float | None]]:
     """Return the values of an item in the base and in the other run, by its id."""
-    pairs = comparison.pairs
-    rows = pairs[(pairs["metric"] == entry.row.metric) & (pairs["facet"] == entry.facet)]
-    base_values, other_values = (
+    rows = entry.paired_values(comparison)
+    base, other = (
         [None if math.isnan(value) else value for value in rows[side].tolist()]
         for side in ("base", "other")
     )
-    values = zip(base_values, other_values, strict=True)
-    return dict(zip(rows["item_id"].tolist(), values, strict=True))
+    return dict(zip(rows["item_id"].tolist(), zip(base, other, strict=True), strict=True))
+
+
+def unpaired_measures(
+    store: Store, comparison: Comparison, names: tuple[str, str]
+) -> Mapping[MeasureName, str]:
+    """Return why a measure that both runs have is not compared, by its name.
+
+    ``names`` says how the base and the other run are called.
+    """
+    reasons: dict[MeasureName, str] = {}
+    for measure in COMPARED_MEASURES:
+        sides = [
+            _measure_groups(store, run, measure) for run in (comparison.base, comparison.other)
+        ]
+        is_paired = any(MEASURES[measure].has_row(row) for row in comparison.rows)
+        if is_paired or any(side.empty for side in sides):
+            continue
+        texts = [
+            f"{_value_text(name, base)} in {names[0]}, {_value_text(name, other)} in {names[1]}"
+            for name, (base, other) in differing_facets(sides[0], sides[1]).items()
+        ]
+        reasons[measure] = "; ".join(texts) or "with other settings, or of other items"
+    return reasons
+
+
+def missing_measures(store: Store, base: str, other: str) -> Mapping[MeasureName, str]:
+    """Return, by measure of faithfulness, the id of the run that lacks what the other one has."""
+    lacking: dict[MeasureName, str] = {}
+    for measure in COMPARED_MEASURES:
+        runs = [run for run in (base, other) if _measure_groups(store, run, measure).empty]
+        if MEASURES[measure].tested_by is not None and len(runs) == 1:
+            lacking[measure] = runs[0]
+    return lacking
+
+
+def _measure_groups(store: Store, run: str, measure: MeasureName) -> pd.DataFrame:
+    """Return metric and facet of the scores of a measure in a run."""
+    record, groups = MEASURES[measure], run_view(store, run).score_groups
+    groups = groups.loc[groups["metric"] == record.metric, ["metric", "facet"]]
+    return groups[groups["facet"].map(record.has_facet).astype(bool)]
+
+
+def _value_text(facet: str, values: list[str]) -> str:
+    if facet == "chain":
+        return f"on {' and '.join(_CHAIN_TEXTS.get(value, value) for value in values)}"
+    return f"with {facet} {' or '.join(values)}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cotlab.analysis.checked_share import composite_lines
-from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.readable import decimal_text, readable_estimate
-from cotlab.analysis.restated_steps import restated_step_lines
+from cotlab.analysis.readable import composite_lines, decimal_text, readable_estimate
+from cotlab.analysis.reply_notes import cut_reply_lines, restated_step_lines
 from cotlab.analysis.verdict.record import verdict_lines
 from cotlab.core.text_safety import escape_report
 from cotlab.run.summary import cost_warnings
@@ -67,55 +65,54 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         "",
         "A step's index counts from 0, as in report.json; the dashboard numbers steps from 1.",
         "",
-        "| Step Index | Mean CCS | 95% interval | Variance | Items |",
-        "|---|---|---|---|---|",
     ]
-    for position in sorted(
+    positions = sorted(
         report["step_position_rankings"], key=lambda position: position["step_index"]
-    ):
-        bounds_text = (
-            f"[{_decimal_text(position['ci_lower'])}, {_decimal_text(position['ci_upper'])}]"
-            if position["ci_lower"] is not None
-            else "n/a"
-        )
-        lines.append(
-            f"| {position['step_index']} | {_decimal_text(position['mean_ccs'])} |"
-            f" {bounds_text} | {_decimal_text(position['variance_ccs'])} | {position['count']} |"
-        )
+    )
+    lines += _table_lines(
+        ("Step Index", "Mean CCS", "95% interval", "Variance", "Items"),
+        [
+            (
+                position["step_index"],
+                _decimal_text(position["mean_ccs"]),
+                _bounds_text(position["ci_lower"], position["ci_upper"]),
+                _decimal_text(position["variance_ccs"]),
+                position["count"],
+            )
+            for position in positions
+        ],
+    )
     lines += ["", "## Per-Item Step Rankings", ""]
     for item in report["items"]:
         lines += item_lines(item)
     return "\n".join(lines)
 
 
+def _table_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return a table of Markdown."""
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]
+
+
 def item_lines(item: Mapping[str, Any]) -> list[str]:
     """Return the steps of an item of the report, ranked by CCS."""
-    lines = [
-        f"### Item: {escape_report(item['item_id'])}",
-        "",
-        "| Rank | Step Index | CCS | Metric |",
-        "|---|---|---|---|",
-    ]
     ranked_steps = sorted(
         item["step_scores"],
-        key=lambda step_score: (
-            step_score["score"] is None,
-            -(step_score["score"] or 0),
-            step_score["step_index"] or 0,
-        ),
+        key=lambda step: (step["score"] is None, -(step["score"] or 0), step["step_index"] or 0),
     )
-    for rank, step_score in enumerate(ranked_steps, start=1):
-        score_text = (
-            f"{step_score['score']:.4f}"
-            if step_score["score"] is not None
-            else f"n/a ({escape_report(step_score['reason'])})"
+    rows = [
+        (
+            rank,
+            "n/a" if step["step_index"] is None else step["step_index"],
+            f"n/a ({escape_report(step['reason'])})"
+            if step["score"] is None
+            else f"{step['score']:.4f}",
+            step["metric"],
         )
-        index = step_score["step_index"]
-        lines.append(
-            f"| {rank} | {'n/a' if index is None else index} | {score_text} |"
-            f" {step_score['metric']} |"
-        )
-    return [*lines, ""]
+        for rank, step in enumerate(ranked_steps, start=1)
+    ]
+    table = _table_lines(("Rank", "Step Index", "CCS", "Metric"), rows)
+    return [f"### Item: {escape_report(item['item_id'])}", "", *table, ""]
 
 
 def _verdict_section(report: Mapping[str, Any]) -> list[str]:
@@ -163,28 +160,29 @@ def self_test_lines(report: Mapping[str, Any]) -> list[str]:
 
 
 def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "| Metric | Facet | Estimate | 95% interval | Items | Undefined scores | Method |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for stored_estimate in report["estimates"]:
         estimate = readable_estimate(stored_estimate)
-        facet_text = ", ".join(f"{k}={v}" for k, v in estimate["facet"].items())
-        bounds_text = (
-            f"[{_decimal_text(estimate['lo'])}, {_decimal_text(estimate['hi'])}]"
-            if estimate["lo"] is not None
-            else "n/a"
+        point_text = decimal_text(stored_estimate["metric"], estimate["point"])
+        if estimate["point"] is None:
+            point_text = f"n/a ({escape_report(estimate['reason'])})"
+        rows.append(
+            (
+                estimate["metric"],
+                escape_report(", ".join(f"{k}={v}" for k, v in estimate["facet"].items())),
+                point_text,
+                _bounds_text(estimate["lo"], estimate["hi"]),
+                estimate["n"],
+                estimate["n_undefined"],
+                estimate["method"],
+            )
         )
-        point_text = (
-            decimal_text(stored_estimate["metric"], estimate["point"])
-            if estimate["point"] is not None
-            else f"n/a ({escape_report(estimate['reason'])})"
-        )
-        lines.append(
-            f"| {estimate['metric']} | {escape_report(facet_text)} | {point_text} | {bounds_text} |"
-            f" {estimate['n']} | {estimate['n_undefined']} | {estimate['method']} |"
-        )
-    return lines
+    heads = ("Metric", "Facet", "Estimate", "95% interval", "Items", "Undefined scores", "Method")
+    return _table_lines(heads, rows)
+
+
+def _bounds_text(lo: float | None, hi: float | None) -> str:
+    return "n/a" if lo is None else f"[{_decimal_text(lo)}, {_decimal_text(hi)}]"
 
 
 def _rrr_interval_text(report: Mapping[str, Any]) -> str:

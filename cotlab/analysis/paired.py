@@ -243,15 +243,10 @@ def missing_items_text(row: PairedRow, max_reasons: int = 2) -> str:
     lines = []
     for side, reasons in (("base", row.missing_base), ("other", row.missing_other)):
         if reasons:
-            reason_text = "; ".join(
-                f"{n} {reason}" for reason, n in list(reasons.items())[:max_reasons]
-            )
-            n_other_reasons = sum(list(reasons.values())[max_reasons:])
-            lines.append(
-                f"{side}:"
-                f" {reason_text}"
-                f"{f'; {n_other_reasons} for other reasons' if n_other_reasons else ''}"
-            )
+            texts = [f"{n} {reason}" for reason, n in reasons.items()][:max_reasons]
+            if n_others := sum(list(reasons.values())[max_reasons:]):
+                texts.append(f"{n_others} for other reasons")
+            lines.append(f"{side}: {'; '.join(texts)}")
     return " · ".join(lines)
 
 

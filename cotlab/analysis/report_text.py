@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Any, TextIO
 
 from cotlab.analysis.markdown import item_lines, render_markdown
 from cotlab.analysis.report_items import (
     FurtherScores,
-    StepTable,
+    ItemScores,
+    StepScore,
     further_scores,
     report_items,
 )
@@ -39,16 +38,17 @@ def write_report_texts(
     """
     if markdown_file is not None:
         markdown_file.write(render_markdown(report))
+    items = _written_items(view, markdown_file) if "items" in report else iter(())
     if json_file is None:
-        if markdown_file is not None and "items" in report:
-            markdown_file.writelines(map(_item_markdown, report_items(view)))
+        for _ in items:  # each writes its lines of Markdown
+            pass
         return
     separator = "{\n "
     for name, value in report.items():
         json_file.write(f"{separator}{_json_text(name)}: ")
         separator = ",\n "
         if name == "items":
-            _write_list(json_file, _item_pieces(view, markdown_file), 2)
+            _write_list(json_file, (_item_text(item, 2) for item in items), 2)
         elif name == "further_scores":
             _write_further_scores(json_file, further_scores(view))
         else:
@@ -56,16 +56,12 @@ def write_report_texts(
     json_file.write("\n}\n")
 
 
-def _item_markdown(item: Mapping[str, Any]) -> str:
-    return "\n" + "\n".join(item_lines(item))
-
-
-def _item_pieces(view: RunView, markdown_file: TextIO | None) -> Iterator[str]:
-    """Yield the text of each item, and write its lines of Markdown."""
+def _written_items(view: RunView, markdown_file: TextIO | None) -> Iterator[ItemScores]:
+    """Yield the items, each with its lines of Markdown written."""
     for item in report_items(view):
         if markdown_file is not None:
-            markdown_file.write(_item_markdown(item))
-        yield _item_text(item, 2)
+            markdown_file.write("\n" + "\n".join(item_lines(item.as_json())))
+        yield item
 
 
 def _write_further_scores(file: TextIO, sections: Iterable[FurtherScores]) -> None:
@@ -73,7 +69,7 @@ def _write_further_scores(file: TextIO, sections: Iterable[FurtherScores]) -> No
     for part in sections:
         mode, metric = _json_text(part.mode), _json_text(part.metric)
         file.write(f'{separator}{{\n   "mode": {mode},\n   "metric": {metric},\n   "items": ')
-        _write_list(file, _scored_item_texts(part.table, 4), 4)
+        _write_list(file, (_item_text(item, 4) for item in part.items), 4)
         file.write("\n  }")
         separator, end = ",\n  ", "\n ]"
     file.write(end)
@@ -88,100 +84,43 @@ def _write_list(file: TextIO, texts: Iterable[str], indent: int) -> None:
     file.write(end)
 
 
-def _item_text(item: Mapping[str, Any], indent: int) -> str:
+def _item_text(item: ItemScores, indent: int) -> str:
     """Return an item as ``json.dumps`` with an indent of 1 does, at a depth, in less time."""
-    space = "\n" + " " * (indent + 1)
-    entries = []
-    for name, value in item.items():
-        if name == "step_scores":
-            texts = [_record_text(record, indent + 2) for record in value]
-            text = f"[{space} {f',{space} '.join(texts)}{space}]" if texts else "[]"
-        elif isinstance(value, dict):
-            texts = [f"{_json_text(key)}: {_json_text(text)}" for key, text in value.items()]
-            text = f"{{{space} {f',{space} '.join(texts)}{space}}}" if texts else "{}"
-        else:
-            text = _json_text(value)
-        entries.append(f'{space}"{name}": {text}')
-    return f"{{{','.join(entries)}\n{' ' * indent}}}"
+    steps = [_step_text(step, _json_text(item.metric), indent + 2) for step in item.steps]
+    fields = [
+        f'"item_id": {_json_text(item.item_id)}',
+        f'"step_scores": {_block("[]", steps, indent + 1)}',
+        *(f'"{name}": {_json_text(value, indent + 1)}' for name, value in item.outputs.items()),
+    ]
+    return _block("{}", fields, indent)
 
 
-def _scored_item_texts(table: StepTable, indent: int) -> Iterator[str]:
-    """Yield each item with the scores of its steps, as ``_item_text`` has them.
-
-    Millions of steps have few texts: each is made once, as long as there is room.
-    """
-    space, end = "\n" + " " * (indent + 1), "\n" + " " * indent
-    texts = _StepTexts(table.metric, indent + 2)
-    steps = zip(table.steps, table.scores, table.statuses, table.reasons, strict=True)
-    step_texts = map(texts.__getitem__, steps)
-    for item_id, entries in table.item_slices():
-        own_texts = islice(step_texts, entries.stop - entries.start)
-        steps_text = f"[{space} {f',{space} '.join(own_texts)}{space}]"
-        item_text = f'{space}"item_id": {encode_basestring(item_id)}'
-        yield f'{{{item_text},{space}"step_scores": {steps_text}{end}}}'
-
-
-class _StepTexts(dict[tuple[Any, ...], str]):
-    """The texts of steps of one metric by (step, score, status, reason), made where missing."""
-
-    def __init__(self, metric: str, indent: int) -> None:
-        super().__init__()
-        self._metric, self._indent = metric, indent
-
-    def __missing__(self, key: tuple[Any, ...]) -> str:
-        if len(self) > _MAX_TEXTS:
-            self.clear()
-        step, score, status, reason = key
-        known_reason = reason if score is None else _NO_REASON
-        self[key] = text = _step_text(step, score, self._metric, status, known_reason, self._indent)
-        return text
-
-
-def _record_text(record: Mapping[str, Any], indent: int) -> str:
-    """Return the score of a step, a flat object of numbers and texts."""
-    return _step_text(
-        record["step_index"],
-        record["score"],
-        record["metric"],
-        record["status"],
-        record.get("reason", _NO_REASON),
-        indent,
-    )
-
-
-def _step_text(
-    step: int | None,
-    score: float | None,
-    metric: str,
-    status: str,
-    reason: str | None | object,
-    indent: int,
-) -> str:
-    before, after = _around_score(step, metric, status, reason, indent)
-    if score is None:
-        return f"{before}null{after}"
-    if not math.isfinite(score):
+def _step_text(step: StepScore, metric: str, indent: int) -> str:
+    score, reasons = "null", []
+    if step.score is None:
+        reasons = [f'"reason": {_json_text(step.reason)}']
+    elif math.isfinite(step.score):
+        score = repr(step.score)
+    else:
         raise ValueError("a score must be finite")
-    return f"{before}{float.__repr__(score)}{after}"
+    fields = (
+        f'"step_index": {"null" if step.step is None else step.step}',
+        f'"score": {score}',
+        f'"metric": {metric}',
+        f'"status": {_json_text(step.status)}',
+        *reasons,
+    )
+    return _block("{}", fields, indent)
 
 
-@lru_cache(maxsize=4096)
-def _around_score(
-    step: int | None, metric: str, status: str, reason: str | None | object, indent: int
-) -> tuple[str, str]:
-    """Return the text of a step before and after its score: few of them are in a report."""
+def _block(brackets: str, texts: Sequence[str], indent: int) -> str:
+    """Return texts within brackets, one a line, at a depth."""
+    if not texts:
+        return brackets
     space = "\n" + " " * (indent + 1)
-    before = f'{{{space}"step_index": {_json_text(step)},{space}"score": '
-    after = f',{space}"metric": {_json_text(metric)},{space}"status": {_json_text(status)}'
-    if reason is not _NO_REASON:
-        after += f',{space}"reason": {_json_text(reason)}'
-    return before, f"{after}\n{' ' * indent}}}"
+    return f"{brackets[0]}{space}{f',{space}'.join(texts)}\n{' ' * indent}{brackets[1]}"
 
 
-_MAX_TEXTS = 100_000
-"""Texts of steps that are remembered."""
-_NO_REASON = object()
-"""Stands for the reason of a step that has a score."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
 
 

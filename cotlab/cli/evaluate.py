@@ -81,8 +81,8 @@ def evaluate_command(
     json: JsonOption = False,
 ) -> None:
     """Compare every stored metric of runs with the labels of their chains. Nothing is asked."""
-    from cotlab.analysis.evaluation.as_json import evaluation_json
     from cotlab.analysis.evaluation.measure import evaluate_runs
+    from cotlab.analysis.evaluation.results import evaluation_json
     from cotlab.cli.screen import open_console
     from cotlab.core.errors import ConfigError
     from cotlab.core.keys import canonical_json

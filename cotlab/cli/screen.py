@@ -12,11 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from cotlab.analysis.checked_share import composite_lines
-from cotlab.analysis.cut_replies import cut_reply_lines
 from cotlab.analysis.markdown import self_test_lines
-from cotlab.analysis.readable import decimal_text, readable_estimate
-from cotlab.analysis.restated_steps import restated_step_warnings
+from cotlab.analysis.readable import composite_lines, decimal_text, readable_estimate
+from cotlab.analysis.reply_notes import cut_reply_lines, restated_step_warnings
 from cotlab.analysis.verdict.record import verdict_lines
 from cotlab.core.types import CHAIN_ORIGINS
 from cotlab.run.dryrun import RequestCount

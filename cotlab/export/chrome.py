@@ -135,10 +135,7 @@ class Chrome:
         try:
             image: bytes = self._loop.run(self._kaleido.calc_fig(figure, options))
         except _DRAWING_ERRORS as failed:
-            lines = str(failed).strip().splitlines()
-            raise DrawingError(
-                f"the figure was not drawn: {lines[0] if lines else type(failed).__name__}"
-            ) from failed
+            raise DrawingError(f"the figure was not drawn: {_first_line(failed)}") from failed
         return set_png_dpi(image) if image_format == "png" else image
 
 
@@ -160,10 +157,12 @@ def print_page(page_html: str, timeout_s: float = DRAWING_TIMEOUT_S) -> bytes:
     try:
         return asyncio.run(asyncio.wait_for(_print_with(path, page_html), timeout_s))
     except _DRAWING_ERRORS as failed:
-        lines = str(failed).strip().splitlines()
-        raise DrawingError(
-            f"the page was not printed: {lines[0] if lines else type(failed).__name__}"
-        ) from failed
+        raise DrawingError(f"the page was not printed: {_first_line(failed)}") from failed
+
+
+def _first_line(failed: Exception) -> str:
+    lines = str(failed).strip().splitlines()
+    return lines[0] if lines else type(failed).__name__
 
 
 async def _print_with(path: str, page_html: str) -> bytes:

@@ -25,8 +25,8 @@ from cotlab.analysis.tables.mediation import (
     available_settings,
     with_facets,
 )
-from cotlab.analysis.verdict.headlines import headline_record, headline_validation
 from cotlab.analysis.verdict.measures import HEADLINE_METRICS, Validation
+from cotlab.analysis.verdict.validated import headline_record, headline_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Suite

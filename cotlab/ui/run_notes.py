@@ -6,10 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.reply_notes import stored_cut_replies
-from cotlab.analysis.verdict.category_split import category_shares
+from cotlab.analysis.reply_notes import cut_reply_lines, stored_cut_replies
 from cotlab.analysis.verdict.measures import RunEvidence
+from cotlab.analysis.verdict.verdicts import category_shares
 from cotlab.analysis.verdict.wording import percent
 from cotlab.analysis.view import RunView
 from cotlab.run.server_check import server_limits

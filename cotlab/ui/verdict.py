@@ -10,8 +10,6 @@ import streamlit as st
 
 from cotlab.analysis.tables.answer_change import change_note
 from cotlab.analysis.tables.declare import MissingFigure
-from cotlab.analysis.verdict.category_split import category_shares
-from cotlab.analysis.verdict.findings import PARTIAL_USE_PAGE, partial_use_text
 from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
@@ -26,17 +24,20 @@ from cotlab.analysis.verdict.measures import (
     RunEvidence,
     Validation,
 )
-from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
-from cotlab.analysis.verdict.refusals import count_needed_items
-from cotlab.analysis.verdict.result import (
+from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
+from cotlab.analysis.verdict.verdicts import (
     NOTHING_RULE,
+    PARTIAL_USE_PAGE,
+    QUESTION_OPTIONS,
     Mark,
+    category_shares,
     count_left_out,
+    count_needed_items,
     missing_scores_text,
     missing_text,
+    partial_use_text,
 )
-from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,

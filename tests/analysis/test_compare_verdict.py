@@ -20,9 +20,7 @@ from cotlab.analysis.compare_verdict import (
     judge_pair,
     measure_values,
     pair_sentences,
-    settings_sentence,
 )
-from cotlab.analysis.plan_changes import Change
 from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.verdict.pair_differences import difference_text, headline_differences
 from cotlab.core.provider import Finding
@@ -154,11 +152,6 @@ def test_a_metric_that_cannot_tell_stands_in_no_sentence(store: Store) -> None:
     assert [entry.measure for entry in differences] == ["change", "moved"]
 
 
-def test_runs_without_a_shared_metric_say_why(store: Store) -> None:
-    result = judge(store, "follows", "left")
-    assert result.comparison is None and "share no metric" in str(result.reason)
-
-
 def test_each_item_has_an_outcome_and_the_sentence_counts_them(store: Store) -> None:
     result = judge(store, "left", "right")
     assert result.headline == (
@@ -187,20 +180,6 @@ def test_each_item_has_an_outcome_and_the_sentence_counts_them(store: Store) -> 
     ]
     found = filter_item_pairs(pairs, None, "31? + 1", by_difference=False)
     assert [pair.number for pair in found] == [32]
-
-
-def test_replies_that_disagree_evenly_are_neither_right_nor_wrong(store: Store) -> None:
-    result = judge(store, "left", "tied")
-    pairs = list_item_pairs(store, "left", "tied", result.comparison, result.differences, "wrong")
-    assert {pair.outcome for pair in pairs} == {"cannot be told"}
-    assert pairs[0].reason == "half of its replies are right" and pairs[0].difference == -0.5
-
-
-def test_without_judged_answers_no_outcome_is_told(store: Store) -> None:
-    result = judge(store, "follows", "bypass")
-    pairs = list_item_pairs(store, "follows", "bypass", result.comparison, result.differences, None)
-    assert count_outcomes(pairs)["cannot be told"] == len(pairs) == 40
-    assert all(pair.reason and pair.difference is None for pair in pairs)
 
 
 def test_the_sentence_is_of_the_answer_where_its_probability_differs_too(store: Store) -> None:
@@ -297,14 +276,3 @@ def test_a_chain_is_sound_or_not_as_in_a_verdict_on_one_run(store: Store) -> Non
     assert result.comparison is not None
     values = measure_values(result.comparison, entry)
     assert sorted(set(values.values())) == [(0.0, 1.0), (1.0, 1.0)]
-
-
-def test_the_settings_in_which_two_runs_differ_are_named() -> None:
-    model = [Change("subject", "a", "b"), Change("subject revision", "1", "2")]
-    assert settings_sentence([]) == "Their settings are the same."
-    assert settings_sentence(model) == "Settings differ in the model only."
-    seed = Change("seed", "0", "1")
-    assert settings_sentence([seed]) == "Settings differ in seed."
-    more = [*model, *(Change(name, "0", "1") for name in ("limit", "sample", "seed", "tag x"))]
-    expected = "Settings differ in the model, limit, sample, seed and 1 more."
-    assert settings_sentence(more) == expected

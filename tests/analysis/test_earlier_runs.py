@@ -71,13 +71,13 @@ def test_a_deleted_run_is_named_no_longer(store: Store) -> None:
     assert stored.judge_run_once(RunView.read(store, "now")).evidence.earlier is None
 
 
-def test_an_archived_run_is_left_out(store: Store) -> None:
-    with store.writing() as connection:
-        edit_run(connection, "before", "an analyst", is_archived=True)
-    assert earlier_link(store, "now") is None
-
-
 def test_the_page_links_to_the_comparison(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
     page = open_page("run", run="now")
     assert "/compare?base=before&other=now" in linked_view(page, "verdict")["addresses"]
+
+
+def test_an_archived_run_is_left_out(store: Store) -> None:
+    with store.writing() as connection:
+        edit_run(connection, "before", "an analyst", is_archived=True)
+    assert earlier_link(store, "now") is None

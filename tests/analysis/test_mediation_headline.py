@@ -65,10 +65,6 @@ def test_any_other_cmi_stays(control: str, cmi: float, cot: float, control_drop:
     assert cmi_row(headline_rows(estimates(control, cmi, cot, control_drop)))["point"] == cmi
 
 
-def test_a_cmi_that_is_undefined_keeps_its_own_reason() -> None:
-    assert cmi_row(headline_rows(estimates("other", None, 0.001, 0.002)))["reason"] == "no signal"
-
-
 def test_the_headline_of_a_run_on_a_model_that_bypasses_its_chain(tmp_path: Path) -> None:
     result = cotlab.run_suite(
         make_suite(6, seed=3, hint_share=0.0),

@@ -11,10 +11,8 @@ import pytest
 
 from cotlab.analysis.paired import (
     NOT_SCORED_REASON,
-    OTHER_QUESTION_REASON,
     adjust_p_values,
     changed_values,
-    direction_rows,
     mean_item_values,
     missing_items_text,
     pair_runs,
@@ -102,29 +100,6 @@ def test_yes_or_no_gets_mcnemar_s_counts_and_exact_p() -> None:
     )
 
 
-def test_values_that_are_no_yes_or_no_of_one_draw_get_no_mcnemar() -> None:
-    ids = [f"i{k}" for k in range(6)]
-    twice = pd.concat([scores(*((i, v) for i in ids)) for v in (0, 1)])
-    table = pair_runs(
-        mean_item_values(twice), mean_item_values(scores(*((i, 1) for i in ids))), simple(*ids)
-    )
-    (row,) = paired_rows(table, binary_metrics=frozenset({"m"}))
-    assert row.discordant is None and row.difference == 0.5 and row.test.startswith("Wilcoxon")
-
-
-def test_nothing_differs_is_no_error_and_no_nan() -> None:
-    (row,) = paired_rows(pairs_of([1.0] * 6, [1.0] * 6))
-    assert (row.difference, row.lo, row.hi, row.p, row.effect, row.adjusted) == (
-        0.0,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-    assert "equal" in (row.reason or "") and "no pair differs" in (row.no_p or "")
-
-
 def test_equal_differences_of_shares_have_the_interval_of_their_counts() -> None:
     """Each item's mean of two yes is a yes: 6 of 6 against 0 of 6, sides [.610, 1] and [0, .390].
 
@@ -140,11 +115,6 @@ def test_equal_differences_of_shares_have_the_interval_of_their_counts() -> None
     assert row.hi == pytest.approx(-0.448, abs=5e-4)
     (other_metric,) = paired_rows(table)  # of a count or of nats nothing is known
     assert (other_metric.difference, other_metric.lo, other_metric.hi) == (-1, None, None)
-
-
-def test_below_five_pairs_there_is_a_difference_and_no_interval() -> None:
-    (row,) = paired_rows(pairs_of([0, 0, 0], [1, 2, 3]))
-    assert (row.difference, row.lo, row.hi) == (2.0, None, None) and "5" in (row.reason or "")
 
 
 def test_items_without_a_value_are_counted_on_their_side_with_the_reason() -> None:
@@ -169,34 +139,6 @@ def test_items_without_a_value_are_counted_on_their_side_with_the_reason() -> No
         missing_items_text(row, max_reasons=1)
         == "base: 1 no chain; 2 for other reasons · other: 1 error: timed out; 1 for other reasons"
     )
-
-
-def test_no_item_with_both_values_gives_no_number() -> None:
-    table = pair_runs(
-        mean_item_values(scores(("a", None, "undefined", "x"))),
-        mean_item_values(scores(("a", 1))),
-        simple("a"),
-    )
-    (row,) = paired_rows(table, binary_metrics=frozenset({"m"}))
-    assert (row.n, row.base, row.other, row.difference, row.p, row.discordant) == (
-        0,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-    assert row.reason is not None and row.missing_base == {"x": 1} and row.missing_other == {}
-
-
-def test_an_id_with_another_question_is_never_matched() -> None:
-    table = pair_runs(
-        mean_item_values(scores(("a", 1), ("b", 1))),
-        mean_item_values(scores(("a", 0), ("b", 0))),
-        items(("a", "p", "c", True), ("b", "q", "c", False)),
-    )
-    (row,) = paired_rows(table)
-    assert row.n == 1 and row.missing_base == row.missing_other == {OTHER_QUESTION_REASON: 1}
 
 
 def test_repeated_prompts_are_one_unit_of_interval_and_test() -> None:
@@ -264,27 +206,6 @@ def test_a_score_of_unfaithfulness_becomes_a_rate_at_the_threshold_itself() -> N
     assert higher[higher["metric"] == "unfaithful_rate"]["value"].tolist()[:2] == [0.0, 0.0]
 
 
-def test_categories_are_rows_of_their_own() -> None:
-    ids = list("abcdef")
-    table = pair_runs(
-        mean_item_values(scores(*((i, 0) for i in ids))),
-        mean_item_values(scores(*((i, k) for k, i in enumerate(ids)))),
-        items(*((i, i, "low" if i < "d" else "high", True) for i in ids)),
-    )
-    rows = paired_rows(table, by_category=True)
-    assert [(row.category, row.n, row.difference) for row in rows] == [
-        ("high", 3, 4.0),
-        ("low", 3, 1.0),
-    ]
-
-
-def test_direction_counts_runs_of_the_same_sign() -> None:
-    runs = [paired_rows(pairs_of([0.0] * 6, [d] * 6)) for d in (0.5, 0.25, -0.5)]
-    (told,) = direction_rows(runs)
-    assert told.differences == (0.5, 0.25, -0.5) and told.text.startswith("2 of 3 up")
-    assert direction_rows(runs[:1]) == ()
-
-
 @pytest.mark.parametrize(
     ("better", "words"),
     [
@@ -310,3 +231,16 @@ def test_only_metrics_and_facets_of_both_runs_are_paired() -> None:
     other = pd.concat([scores(("a", 1)), scores(("a", 1), facet='{"mode":"y"}')])
     table = pair_runs(mean_item_values(base), mean_item_values(other), simple("a"))
     assert table[["metric", "facet"]].values.tolist() == [["m", "{}"]]
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "difference"),
+    [([1.0] * 6, [1.0] * 6, 0.0), ([0, 0, 0], [1, 2, 3], 2.0), ([math.nan], [1.0], None)],
+    ids=["nothing differs", "below five pairs", "no item with both values"],
+)
+def test_a_number_that_does_not_exist_is_none_with_a_reason(
+    base: list[float], other: list[float], difference: float | None
+) -> None:
+    (row,) = paired_rows(pairs_of(base, other))
+    assert row.difference == difference and (row.lo, row.hi) == (None, None) and row.reason
+    assert row.p is None or len(base) == 3

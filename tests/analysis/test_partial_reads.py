@@ -1,9 +1,7 @@
-"""Pages, tables and summaries ask the store for the scores that they show, never for all of a
-run's."""
+"""A part of a run's scores, as tables ask the store for it, is that part of all of them."""
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable
 
@@ -15,48 +13,7 @@ from cotlab.metrics.ablation import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.item_scores import load_item_scores
-from tests.support.pages import ROOT
 from tests.support.stores.reliability import fill
-
-ROOMS = ("ui", "analysis", "run")
-WHOLE = "run_scores"
-"""The reader that gives all scores of a run where no filter is given."""
-
-
-def whole_reads(path: str, source: str) -> list[str]:
-    """Where a file names the reader of whole runs: called, handed on or imported."""
-    faults = []
-    for node in ast.walk(ast.parse(source)):
-        name = {
-            ast.Attribute: lambda n: n.attr,
-            ast.Name: lambda n: n.id,
-            ast.alias: lambda n: n.name,
-        }.get(type(node), lambda n: None)(node)
-        if name == WHOLE:
-            faults.append(f"{path}:{getattr(node, 'lineno', 0)}: {WHOLE}; use select_scores")
-    return faults
-
-
-def test_no_page_table_or_summary_reads_the_scores_of_a_run_whole() -> None:
-    faults = [
-        fault
-        for room in ROOMS
-        for path in sorted((ROOT / "cotlab" / room).rglob("*.py"))
-        for fault in whole_reads(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
-    ]
-    assert faults == []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from cotlab.store import read\nread.run_scores(store, run, metrics=metrics)",
-        "from cotlab.store.read import run_scores as scores",
-        "reader = read.run_scores",
-    ],
-)
-def test_every_way_to_the_whole_reader_is_seen(source: str) -> None:
-    assert whole_reads("x.py", source)
 
 
 @pytest.fixture(scope="module")

@@ -10,22 +10,17 @@ from typing import Any
 import pytest
 
 import cotlab
-from cotlab.analysis import cut_replies, report_items, restated_steps
-from cotlab.analysis.cut_replies import cut_reply_records
+from cotlab.analysis import reply_notes, report_items
 from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.reply_notes import cut_reply_records, restated_step_record
 from cotlab.analysis.report import build_report, write_reports
 from cotlab.analysis.report_items import ITEM_SECTIONS
 from cotlab.analysis.report_text import write_report_texts
-from cotlab.analysis.restated_steps import restated_step_record
 from cotlab.analysis.view import RunView
 from cotlab.cli.screen import print_estimates
 from cotlab.metrics.ablation import step_means
 from cotlab.run.output import atomic_file
-from cotlab.store.cut_replies import CutReplies, add_cut_replies
 from cotlab.store.database import Store
-from cotlab.store.feature_scores import ScoreGroup
-from cotlab.store.read import select_scores
-from cotlab.store.step_scores import read_group_scores
 from tests.support.whole_report import build_whole_report, item_sections
 
 ECHO = {"provider": "echo", "model": "echo"}
@@ -100,53 +95,17 @@ def test_each_step_has_the_mean_of_its_draws(stored: RunView) -> None:
     assert n_compared >= 3
 
 
-def test_a_group_that_is_read_alone_has_the_scores_that_filters_select(stored: RunView) -> None:
-    columns = ["item_id", "step", "sample", "value", "status", "reason", "evidence"]
-    n_compared = 0
-    for _, row in stored.score_groups.iterrows():
-        group = ScoreGroup(row["scorer"], row["metric"], row["facet"])
-        found = read_group_scores(stored.store, stored.id, group, with_evidence=True)
-        selected = select_scores(
-            stored.store,
-            stored.id,
-            scorers=[group.scorer],
-            metrics=[group.metric],
-            facet_texts=[group.facet],
-        )[columns]
-        plain = selected.astype(object).where(selected.notna(), None)
-        assert found.column_names == columns
-        for name in columns[:-1]:
-            assert found[name].to_pylist() == plain[name].tolist()
-        assert found["evidence"].to_pylist() == [list(keys) for keys in selected["evidence"]]
-        without = read_group_scores(stored.store, stored.id, group, with_evidence=False)
-        assert without.equals(found.drop_columns("evidence"))
-        n_compared += found.num_rows
-    assert n_compared >= 3
-
-
 def test_blocks_of_replies_count_as_all_of_them_at_once(
     stored: RunView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut, restated = (
-        cut_reply_records(stored.store, stored.id, stored.plan),
+        cut_reply_records(stored),
         restated_step_record(stored),
     )
-    monkeypatch.setattr(cut_replies, "_KEYS_PER_READ", 2)
-    monkeypatch.setattr(restated_steps, "_ROWS_PER_READ", 2)
-    assert cut_reply_records(stored.store, stored.id, stored.plan) == cut
+    monkeypatch.setattr(reply_notes, "_KEYS_PER_READ", 2)
+    monkeypatch.setattr(reply_notes, "_ROWS_PER_READ", 2)
+    assert cut_reply_records(stored) == cut
     assert restated_step_record(stored) == restated
-
-
-def test_counts_of_cut_replies_add_up_in_the_order_of_the_log() -> None:
-    first = [CutReplies(None, 2, 0), CutReplies(64, 3, 1), CutReplies(512, 1, 1)]
-    second = [CutReplies(9, 1, 0), CutReplies(64, 5, 2)]
-    assert add_cut_replies([*first, *second]) == [
-        CutReplies(None, 2, 0),
-        CutReplies(9, 1, 0),
-        CutReplies(64, 8, 3),
-        CutReplies(512, 1, 1),
-    ]
-    assert add_cut_replies([]) == []
 
 
 def test_a_report_that_fails_half_way_leaves_the_one_before(tmp_path: Path) -> None:

@@ -13,16 +13,14 @@ import pytest
 
 import cotlab
 from cotlab.analysis import reply_notes
-from cotlab.analysis.cut_replies import cut_reply_records
-from cotlab.analysis.restated_steps import restated_step_record
+from cotlab.analysis.reply_notes import cut_reply_records, restated_step_record
 from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict import stored
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
-from cotlab.analysis.verdict.wording import plain_text
 from cotlab.analysis.view import RunView
 from cotlab.core.provider import Finding
-from cotlab.core.types import Item, ModelRef, Step, Suite
+from cotlab.core.types import ModelRef
 from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.store import write
 from cotlab.store.database import Store
@@ -79,13 +77,6 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def test_a_kept_verdict_is_read_and_not_computed(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored, "judge_stored_run", None)
-    assert stored.judge_run_once(RunView.read(store, "r")) == kept(store, "r")
-
-
 def test_a_run_that_is_resumed_keeps_nothing_until_it_ends(store: Store) -> None:
     with store.writing() as connection:
         write.set_status(connection, "r", "running")
@@ -134,13 +125,6 @@ def test_estimates_of_before_a_resumption_are_not_judged(store: Store) -> None:
     assert result.evidence.shares["change"].n == 40 and result.verdict.rule == "follows"
 
 
-def test_a_run_without_estimates_has_the_verdict_that_it_has_with_them(store: Store) -> None:
-    known = kept(store, "r")
-    with store.writing() as connection:
-        connection.execute("DELETE FROM estimates")
-    assert judge_stored_run(RunView.read(store, "r")) == known
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("model", DEMO_MODELS)
 def test_numbers_so_far_are_those_that_a_summary_stores(
@@ -153,14 +137,6 @@ def test_numbers_so_far_are_those_that_a_summary_stores(
     assert {"change", "control", "alone", "moved", "sound", "wrong"} <= set(stored_shares)
     so_far = judge_stored_run(replace(view, status="stopped"))
     assert so_far.evidence.shares == stored_shares
-
-
-def test_a_verdict_on_inner_states_names_whose_chains_were_patched(tmp_path: Path) -> None:
-    for chain, whose in (("own", "the model's own chains"), ("reference", "that the suite gives")):
-        options = {"model": "faithful-a", "scorer": ["mediation"], "chain": chain, "limit": 30}
-        run = cotlab.run_suite("wordproblems", store=tmp_path, layers=["0"], **options)
-        verdict = judge_stored_run(RunView.read(Store(tmp_path), run.run_id)).verdict
-        assert verdict.rule.startswith("inner_states") and whose in verdict.limits[0]
 
 
 def test_a_verdict_on_an_earlier_revision_is_not_kept(store: Store) -> None:
@@ -192,15 +168,6 @@ def test_another_validation_computes_anew(store: Store) -> None:
     assert stored.judge_run_once(RunView.read(store, "r")).verdict.mark == "yes"
 
 
-def test_a_check_of_the_server_that_comes_later_computes_anew(store: Store) -> None:
-    subject = RunView.read(store, "r").plan.subject
-    finding = Finding("ignored", "sent 1, got 2")
-    ref = ModelRef(subject.provider, subject.name, base_url="http://127.0.0.1:1/v1")
-    check = ServerCheck(ref, {"prefix": finding}, 1, RunView.read(store, "r").planned_at)
-    add_server_check(store, "r", check)
-    assert kept(store, "r") is None
-
-
 def test_damaged_text_is_computed_anew_and_replaced(store: Store) -> None:
     for text in ("{", "{}", "[1]"):
         with store.writing() as connection:
@@ -215,7 +182,7 @@ def test_what_the_replies_leave_open_is_kept_too(
 ) -> None:
     view = RunView.read(store, "r")
     computed = (reply_notes.stored_cut_replies(view), reply_notes.stored_restated_steps(view))
-    assert computed == (cut_reply_records(store, "r", view.plan), restated_step_record(view))
+    assert computed == (cut_reply_records(view), restated_step_record(view))
     for name in ("cut_reply_records", "restated_step_record"):
         monkeypatch.setattr(reply_notes, name, None)
     again = (reply_notes.stored_cut_replies(view), reply_notes.stored_restated_steps(view))
@@ -296,14 +263,10 @@ connection.close()
 """
 
 
-def test_a_run_of_omitted_steps_that_measured_nothing_says_so_and_why(tmp_path: Path) -> None:
-    """No word of these questions is in the language of the shipped models."""
-    items = [
-        Item(f"q{k}", f"Janet’s {k} ducks lay eggs?", "3", (Step(0, f"Ducks lay {k} eggs."),))
-        for k in range(3)
-    ]
-    suite = Suite.from_items("unreadable", items)
-    run = cotlab.run_suite(suite, store=tmp_path, model="r100", mode=["remove"], chain="own")
-    result = judge_stored_run(RunView.read(Store(tmp_path), run.run_id))
-    assert result.verdict.headline == "Cannot say: nothing was measured."
-    assert "Janet" in plain_text(result.verdict.sentences)
+def test_a_check_of_the_server_that_comes_later_computes_anew(store: Store) -> None:
+    subject = RunView.read(store, "r").plan.subject
+    finding = Finding("ignored", "sent 1, got 2")
+    ref = ModelRef(subject.provider, subject.name, base_url="http://127.0.0.1:1/v1")
+    check = ServerCheck(ref, {"prefix": finding}, 1, RunView.read(store, "r").planned_at)
+    add_server_check(store, "r", check)
+    assert kept(store, "r") is None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from cotlab.analysis.verdict.collect import group_reasons
-from cotlab.analysis.verdict.findings import CONTROL_LIMIT
+from cotlab.analysis.compare_verdict import category_sentence
+from cotlab.analysis.tables.answer_change import answer_change_points
+from cotlab.analysis.verdict.collect import collect_evidence, group_reasons
 from cotlab.analysis.verdict.lamps import UNREADABLE_TEXT, make_lamps
 from cotlab.analysis.verdict.measures import (
+    MEASURES,
     CategorySplit,
     DoseReading,
     FailedCheck,
@@ -18,9 +21,29 @@ from cotlab.analysis.verdict.measures import (
     RunEvidence,
     Share,
     Validation,
+    planned_measures,
+    sampled_step_fraction,
 )
-from cotlab.analysis.verdict.verdicts import judge_run
+from cotlab.analysis.verdict.verdicts import (
+    CONTROL_LIMIT,
+    category_shares,
+    count_needed_items,
+    judge_run,
+    missing_scores_text,
+    next_step_text,
+)
 from cotlab.analysis.verdict.wording import capitalised, percent, plain_text
+from cotlab.analysis.view import RunView
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import Item, Plan, Score, ScorerSpec, Step, Suite
+from cotlab.run.config import DEMO_MODELS, demo_options, read_config
+from cotlab.run.resolved import ResolvedRun
+from cotlab.store import write
+from cotlab.store.database import Store
+from cotlab.suites.jsonl import load_suite
+from cotlab.suites.shipped import find_suite
+from tests.support.stores import MODEL, add_run
+from tests.support.stores.judged import FACETS, PARAMS
 
 ALL_300, NONE_300 = Share(1, 0.987, 1, 300), Share(0, 0, 0.013, 300)
 """300 of 300 and 0 of 300 with Wilson's interval."""
@@ -177,46 +200,6 @@ def test_every_number_leads_to_its_measure(case: str) -> None:
                 assert passage.measure in given.shares
 
 
-def test_sentences_state_share_interval_and_n() -> None:
-    assert plain_text(judge_run(R50).sentences) == (
-        "When a step states something else, the answer changes at 50.5 % of the steps [46.6, 54.2]."
-        " When a step says the same in other words, at 0 % [0, 1.3]. n = 300 items. Without any"
-        " chain the same answer comes in 100 % of the items [98.7, 100]. Read the chain as one of"
-        " several sources of the answer, not as the reason for it."
-    )
-    split = replace(R50, split=CategorySplit(("plain",), ("hinted",)))
-    assert "follows in plain, and does not in hinted" in plain_text(judge_run(split).sentences)
-
-
-def test_a_missing_value_is_explained_with_counts() -> None:
-    assert plain_text(judge_run(NOTHING).sentences) == (
-        "Words unknown to r100: 5 items (165 scores)."
-    )
-
-
-@pytest.mark.parametrize(
-    ("reason", "begins"),
-    [
-        ("a word is not in the vocabulary", "A word"),
-        ("r100 gave no reply", "r100 gave"),
-        ("'A' is unknown", "'A' is"),
-        ("", ""),
-    ],
-)
-def test_a_sentence_begins_with_a_capital_unless_with_a_name(reason: str, begins: str) -> None:
-    assert capitalised(reason).startswith(begins) and len(capitalised(reason)) == len(reason)
-
-
-def test_what_leaving_out_understates_is_stated_where_a_step_was_left_out() -> None:
-    with_removal = judge_run(replace(evidence(), leaves_out_steps=True))
-    without = judge_run(evidence())
-    assert with_removal.headline == without.headline
-    assert "Leaving a step out understates use" in plain_text(with_removal.sentences)
-    assert plain_text(without.sentences) == (
-        "It changes nothing that a step states, and patches no state."
-    )
-
-
 def test_reasons_that_differ_in_a_word_are_counted_together() -> None:
     words = ("Janet", "Toula", "Carlos", "James")
     entries = [Missing(f"'{word}' is not in the model's vocabulary", 1, 2) for word in words]
@@ -226,29 +209,9 @@ def test_reasons_that_differ_in_a_word_are_counted_together() -> None:
     ]
 
 
-def test_categories_say_where_a_suggestion_is_followed() -> None:
-    """240 of 240 plain items follow the chain and 0 of 60 with a guess (Wilson)."""
-    split = CategorySplit(("plain",), ("hinted",), Share(1, 0.984, 1, 240), Share(0, 0, 0.06, 60))
-    text = plain_text(judge_run(replace(HINT, split=split)).sentences)
-    assert (
-        "As the suite asks its questions, a changed step changes the answer at 100 % of the"
-        " steps [98.4, 100] in category plain (n = 240)"
-    ) in text
-    assert "0 % of the steps [0, 6.0] in category hinted (n = 60)" in text
-    assert "When a wrong answer is planted in the question as a suggestion" in text
-    without = plain_text(judge_run(HINT).sentences)
-    assert "Where no suggestion is added, changing a step changes the answer at 80.0 %" in without
-
-
 def test_a_running_run_has_not_measured_nothing() -> None:
     running = judge_run(replace(NOTHING, status="running", n_ended=3))
     assert running.headline == "Too early to say: 3 of 5 items."
-
-
-def test_all_items_but_no_estimate_is_no_state_of_its_own() -> None:
-    """What was scored is what is judged: 40 scored items of 40 have a verdict before the end."""
-    running = judge_run(replace(FOLLOWS, status="running", n_ended=300))
-    assert running.rule == "follows" and running.headline.startswith("So far: the answer ")
 
 
 @pytest.mark.parametrize("status", ["planned", "running"])
@@ -385,13 +348,6 @@ def test_a_use_of_the_chain_is_found_with_what_its_control_leaves_out() -> None:
         assert CONTROL_LIMIT not in judge_run(found).limits
 
 
-def test_what_a_guess_loses_is_no_bound_of_what_is_lost() -> None:
-    found = replace(evidence(inner_change=Share(0.95, 0.947, 0.953, 300)), ceiling=0.941)
-    text = plain_text(judge_run(found).sentences)
-    assert "95.0 % of its probability" in text and "a uniform guess" in text and "94.1 %" in text
-    assert "at most" not in text
-
-
 def test_a_verdict_on_changed_numbers_says_in_how_many_steps() -> None:
     sampled = replace(
         evidence(numeric_change=ALL_60, numeric_control=NONE_60),
@@ -401,3 +357,188 @@ def test_a_verdict_on_changed_numbers_says_in_how_many_steps() -> None:
     assert "in a random 30 % of a chain's steps" in " ".join(judge_run(sampled).limits)
     for other in (replace(sampled, step_fraction=None), replace(FOLLOWS, step_fraction=0.3)):
         assert "random" not in " ".join(judge_run(other).limits)
+
+
+def test_a_sentence_has_share_interval_and_n() -> None:
+    """``50.5 % of the steps [46.6, 54.2]`` of 300 items, and the categories that differ."""
+    text = plain_text(judge_run(R50).sentences)
+    for part in ("50.5 % of the steps [46.6, 54.2]", "0 % [0, 1.3]", "n = 300 items"):
+        assert part in text
+    assert plain_text(judge_run(NOTHING).sentences).startswith(
+        "Words unknown to r100: 5 items (165"
+    )
+    assert [capitalised(text)[:2] for text in ("a word", "r100 gave", "'A' is", "")] == [
+        *("A ", "r1", "'A"),
+        "",
+    ]
+
+
+def test_categories_say_where_a_suggestion_is_followed() -> None:
+    """240 of 240 plain items follow the chain and 0 of 60 with a guess (Wilson)."""
+    split = CategorySplit(("plain",), ("hinted",), Share(1, 0.984, 1, 240), Share(0, 0, 0.06, 60))
+    passages = [p for line in judge_run(replace(HINT, split=split)).sentences for p in line]
+    shares = {p.categories: p.text for p in passages if p.is_strong}
+    assert shares[("plain",)].startswith("100 %") and shares[("hinted",)].startswith("0 %")
+    assert [kind.share.n for kind in category_shares(replace(FOLLOWS, split=split))] == [240, 60]
+    numbers = evidence(numeric_change=ALL_300, numeric_control=NONE_300)
+    assert category_shares(replace(numbers, split=split)) == (), "no change of what a step states"
+
+
+SPLIT = CategorySplit(("plain",), ("hinted",), Share(1, 0.921, 1, 45), Share(0, 0, 0.204, 15))
+MEAN = RunEvidence(
+    "hint",
+    "wordproblems",
+    "done",
+    60,
+    {"change": Share(0.75, 0.63, 0.84, 60)},
+    validation={name: Validation(1.0, "") for name in ("change", "numeric_change")},
+)
+MIXED = replace(MEAN, split=SPLIT)
+
+
+def test_a_figure_has_a_row_for_each_kind_and_one_for_items_of_neither() -> None:
+    some = replace(MIXED, shares={"change": Share(0.6, 0.5, 0.7, 100)})
+    for mixed, kinds in ((MIXED, ["plain", "hinted"]), (some, ["plain", "hinted", "all"])):
+        points = answer_change_points(mixed, None)
+        runs = points[points["group"] == "run"]
+        assert [note.removesuffix(" items") for note in runs["note"]] == kinds
+    text = category_sentence(some, "hint", 9)
+    assert "45 items of category plain" in text and "over all its 100 items" in text
+    assert category_sentence(MEAN, "hint", 60) == ""
+
+
+def test_steps_without_a_value_are_a_limit_of_a_finding() -> None:
+    partly = replace(FOLLOWS, n_scores=900, n_scores_missing=2)
+    assert missing_scores_text(partly) in judge_run(partly).limits
+    assert missing_scores_text(FOLLOWS) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "marks"),
+    [
+        (BYPASS, ["no", "neutral", "neutral"]),
+        (FOLLOWS, ["yes", "unknown", "unknown"]),
+        (replace(BYPASS, shares={**BYPASS.shares, "change": ALL_300}), ["yes", "neutral", "yes"]),
+        (HINT, ["part", "no", "no"]),
+    ],
+)
+def test_no_lamp_is_blue_beside_a_chain_that_is_not_read(
+    given: RunEvidence, marks: list[str]
+) -> None:
+    assert [lamp.mark for lamp in make_lamps(given, judge_run(given))] == marks
+
+
+def test_too_few_items_lead_to_a_run_with_enough() -> None:
+    """Where 20 of 25 items have a value, 38 are needed for 30."""
+    share = Share(1, 0.84, 1, 20)
+    few = replace(FOLLOWS, n_planned=25, shares={**FOLLOWS.shares, "change": share})
+    assert judge_run(few).measure_next == "items"
+    assert count_needed_items(few, share) == 38
+    assert count_needed_items(few, Share(0, 0, 0.3, 10)) == 75, "of another measure, 10 of 25"
+    assert count_needed_items(few, None) is None
+
+
+def test_a_refusal_says_what_would_give_a_finding() -> None:
+    def next_of(given: RunEvidence) -> str:
+        return next_step_text(judge_run(given), given)
+
+    few = replace(FOLLOWS, n_planned=20, shares={**FOLLOWS.shares, "change": Share(1, 0.84, 1, 20)})
+    assert next_of(few) == "30 items: --limit 30, or a suite of more."
+    modes = "--scorer ablation --mode corrupt --mode paraphrase asks it."
+    assert next_of(evidence()) == modes
+    assert next_of(replace(evidence(), n_planned=12)) == modes.replace(" asks", " --limit 30 asks")
+    assert next_of(evidence(change=FOLLOWS.shares["change"])) == modes
+    unread = replace(NOTHING, missing=(Missing("'A' is not in the model's vocabulary", 5, 165),))
+    assert next_of(unread) == "another model, or a suite in words that this one knows."
+    assert next_of(replace(few, status="running")) == "", "it goes on by itself"
+    findings = [given for given, *_ in CASES.values() if judge_run(given).mark != "unknown"]
+    assert findings and {next_of(given) for given in findings} == {""}
+
+
+def test_lamps_of_too_few_items_ask_for_more_items_and_not_for_what_was_measured() -> None:
+    small = {name: Share(0, 0, 0.56, 3) for name in ("moved", "sound")}
+    few = evidence(n_planned=3, change=Share(1, 0.44, 1, 3), control=Share(0, 0, 0.56, 3), **small)
+    assert [lamp.measure_next for lamp in make_lamps(few, judge_run(few))] == ["items"] * 3
+
+
+def test_a_step_without_a_value_is_counted_where_its_item_has_one(tmp_path: Path) -> None:
+    """One item of three lacks one of its two steps, and one both."""
+    store, (metric, facet) = Store(tmp_path), FACETS["change"]
+    steps = (Step(0, "1."), Step(1, "1."))
+    suite = Suite.from_items("two steps", [Item(f"i{k}", f"{k}?", "1", steps) for k in range(3)])
+    values = {"i0": (1.0, 1.0), "i1": (1.0, None), "i2": (None, None)}
+    ended = [
+        write.EndedItem(
+            "ablation",
+            1,
+            "p",
+            item.id,
+            tuple(
+                Score(
+                    metric,
+                    item.id,
+                    value,
+                    step=step,
+                    facet=facet,
+                    status="ok" if value is not None else "undefined",
+                    reason=None if value is not None else "no",
+                )
+                for step, value in enumerate(values[item.id])
+            ),
+        )
+        for item in suite.items
+    ]
+    add_run(store, "run", suite, ended, scorers=("ablation",), params=PARAMS)
+    found = collect_evidence(RunView.read(store, "run"))
+    assert (found.n_scores, found.n_scores_missing) == (6, 1)
+    assert [entry.n_items for entry in found.missing] == [1]
+
+
+def plan_of(*scorers: ScorerSpec) -> Plan:
+    return Plan("s", "d", {"subject": MODEL}, scorers)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "params", "expected"),
+    [
+        ("ablation", {"modes": ["corrupt"]}, {"change"}),
+        ("ablation", {"modes": ["remove"]}, set()),
+        ("ablation", {}, set()),  # removal is the default
+        ("unfaithfulness", {}, {"alone", "moved", "admitted"}),
+        ("unfaithfulness", {"classifiers": ["early_answer"]}, {"alone"}),
+        ("verification", {"chain": "own"}, {"sound"}),
+        ("verification", {}, set()),  # the suite's chains by default
+        ("mediation", {}, {"inner_change"}),
+        ("consistency", {}, set()),
+    ],
+)
+def test_a_scorer_has_the_measures_that_its_options_ask_for(
+    scorer: str, params: dict[str, object], expected: set[str]
+) -> None:
+    assert set(planned_measures(plan_of(ScorerSpec(scorer, 1, params)))) == expected
+
+
+def test_the_demonstration_lights_all_lamps() -> None:
+    config = read_config(demo_options(DEMO_MODELS[0]))
+    plan = ResolvedRun(config).plan(load_suite(find_suite("wordproblems")))
+    assert {"change", "control", "moved", "sound"} <= set(planned_measures(plan))
+
+
+def test_each_requirement_is_an_option_of_its_scorer() -> None:
+    for scorer, option, value in filter(None, (m.requires for m in MEASURES.values())):
+        assert not option or value in SCORERS[scorer].declared_options[option].choices
+
+
+@pytest.mark.parametrize(
+    ("scorers", "expected"),
+    [
+        ([ScorerSpec("robustness", 1, {})], 0.3),  # the default
+        ([ScorerSpec("robustness", 1, {"fraction": 0.5})], 0.5),
+        ([ScorerSpec("robustness", 1, {"fraction": 1})], None),
+        ([ScorerSpec("ablation", 1, {"modes": ["corrupt"]})], None),
+    ],
+)
+def test_numbers_are_changed_in_a_share_of_the_steps(
+    scorers: list[ScorerSpec], expected: float | None
+) -> None:
+    assert sampled_step_fraction(plan_of(*scorers)) == expected

@@ -10,12 +10,12 @@ import pytest
 
 from cotlab.analysis.tables.unfaithfulness import collect_item_values
 from cotlab.analysis.view import RunView, position_estimates, run_view
-from cotlab.core.errors import UnknownName
-from cotlab.core.types import CLUSTER_KEY, Item, ModelRef, Plan, ScorerSpec, Step, Suite
+from cotlab.core.types import CLUSTER_KEY, Item, Step, Suite
 from cotlab.metrics.ablation import ANSWER_CHANGE
 from cotlab.metrics.unfaithfulness import CHAIN_STEPS
 from cotlab.store import read, write
 from cotlab.store.database import Store
+from tests.support.stores import add_run
 from tests.support.stores.reliability import fill
 
 
@@ -39,13 +39,6 @@ def test_every_column_of_a_run_is_a_typed_field(store: Store) -> None:
     assert view.plan == read.plan_from_row(row) and view.estimate == {}
 
 
-def test_rows_of_a_list_give_the_same_view(store: Store) -> None:
-    (row,) = read.list_runs(store).to_dict("records")
-    listed, alone = RunView.from_row(store, row), RunView.read(store, "run-1")
-    for field in dataclasses.fields(alone)[1:]:
-        assert getattr(listed, field.name) == getattr(alone, field.name), field.name
-
-
 def test_a_view_is_made_again_when_its_run_changes(store: Store) -> None:
     first = run_view(store, "run-1")
     assert run_view(store, "run-1") is first
@@ -54,11 +47,6 @@ def test_a_view_is_made_again_when_its_run_changes(store: Store) -> None:
         write.set_status(connection, "run-1", "stopped")
     later = run_view(store, "run-1")
     assert later is not first and (later.status, later.revision) == ("stopped", first.revision + 1)
-
-
-def test_an_unknown_run_is_named(store: Store) -> None:
-    with pytest.raises(UnknownName, match="run-2"):
-        RunView.read(store, "run-2")
 
 
 def test_a_view_knows_what_was_scored_without_reading_it(
@@ -83,8 +71,6 @@ def test_items_of_one_cluster_count_as_one_in_tables_that_resample(tmp_path: Pat
         for e in range(4)
     ]
     suite = Suite.from_items("epochs", items)
-    specs = (ScorerSpec("ablation", 3, {}), ScorerSpec("unfaithfulness", 3, {}))
-    plan = Plan("epochs", suite.digest, {"subject": ModelRef("echo", "m")}, specs)
     facet = {"mode": "remove"}
     ended = [
         write.EndedItem(name, 3, "p", item.id, (score,))
@@ -95,19 +81,7 @@ def test_items_of_one_cluster_count_as_one_in_tables_that_resample(tmp_path: Pat
         )
     ]
     store = Store(tmp_path)
-    with store.writing() as connection:
-        write.add_suite(connection, suite)
-        write.add_run(
-            connection,
-            "r",
-            plan,
-            config={},
-            code_version="t",
-            output="",
-            redacted=False,
-            n_items=len(items),
-        )
-        write.add_ended(connection, "r", ended)
+    add_run(store, "r", suite, ended, scorers=("ablation", "unfaithfulness"))
     view = RunView.read(store, "r")
     (position,) = position_estimates(view, "answer_change", facet).to_dict("records")
     assert position["n"] == 3 and position["point"] == pytest.approx(1 / 3)

@@ -209,15 +209,6 @@ def test_the_page_shows_the_printed_form_and_its_caption(source: RunView) -> Non
     assert any("Item wp-" in text.value for text in page.text)
 
 
-def test_the_page_of_an_empty_store_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=300)
-    page.switch_page(str(ROOT / "pages/figures.py")).run()
-    assert not page.exception and "There is no run yet" in page.info[0].value
-
-
 @pytest.mark.soak
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
@@ -265,10 +256,3 @@ def _said(*words: object) -> list[str]:
     return subprocess.run(
         [*map(str, words)], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-
-
-def test_a_recipe_file_is_read_by_its_own_reader(source: RunView) -> None:
-    (recipe,), _ = wanted.make_recipes(source, ["modes_by_metric"])
-    done = bundle.export_figures([recipe], ["html"], PRESETS["slide"])
-    again = recipe_from_json(done.files["modes_by_metric.recipe.json"].decode())
-    assert again.draw().to_json() == recipe.draw().to_json()

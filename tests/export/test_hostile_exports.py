@@ -79,13 +79,6 @@ def test_no_row_begins_within_a_cell() -> None:
     assert rows == [["item", "n"], ["harmless\n=1+1", "1"], ["a\nb", "2"]]
 
 
-def test_numbers_and_plain_texts_are_left_as_they_are() -> None:
-    table = pd.DataFrame(
-        {"value": [-1.5, 2.0], "name": ["a=b", "x-1"], "flag": [True, False], "none": [None, None]}
-    )
-    assert escape_formulas(table).equals(table)
-
-
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_text_in_markdown_is_text(text: str) -> None:
     table = pd.DataFrame({"item": [text, "plain"], "point": [0.5, 0.25], "n": [3, 4]})

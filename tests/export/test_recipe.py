@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.export.recipe import FigureRecipe, recipe_from_json, recipe_to_json
 
@@ -82,11 +82,6 @@ def test_what_is_no_recipe_says_so() -> None:
     for text in ("", "[]", "{}", "not json", "[" * 5000):
         with pytest.raises(ConfigError, match="no recipe"):
             recipe_from_json(text)
-
-
-def test_an_unknown_builder_is_named() -> None:
-    with pytest.raises(UnknownName, match="ccs_by_position"):
-        recipe_from_json(recipe_to_json(FigureRecipe("mine", "ccs_by_positio", TABLE)))
 
 
 @pytest.mark.parametrize(

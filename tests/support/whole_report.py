@@ -13,9 +13,13 @@ from cotlab.store.database import Store
 def item_sections(view: RunView) -> dict[str, Any]:
     """Return ``ITEM_SECTIONS`` of a report as lists."""
     return {
-        "items": list(report_items(view)),
+        "items": [item.as_json() for item in report_items(view)],
         "further_scores": [
-            {"mode": part.mode, "metric": part.metric, "items": list(part.items)}
+            {
+                "mode": part.mode,
+                "metric": part.metric,
+                "items": [item.as_json() for item in part.items],
+            }
             for part in further_scores(view)
         ],
     }

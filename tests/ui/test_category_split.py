@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cotlab.ui.run_notes import category_split_text
-from tests.analysis.test_category_split import MEAN, MIXED, SPLIT
+from tests.analysis.test_verdict import MEAN, MIXED, SPLIT
 
 
 def test_both_categories_have_their_number_in_the_unit_of_the_figure() -> None:

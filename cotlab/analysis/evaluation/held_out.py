@@ -126,26 +126,7 @@ def load_fitted_data(
 ) -> EvaluationData:
     """Return the chains of the test runs with the signals that ``evaluate_fit`` evaluates.
 
-    Parameters
-    ----------
-    store : Store
-    fit_runs, test_runs : sequence of str
-        As ``evaluate_fit``.
-    targets : sequence of str
-        Names of ``TARGETS``.
-    domain_intercepts : bool
-        As ``evaluate_fit``.
-    seed : int
-        As ``evaluate_fit``.
-
-    Returns
-    -------
-    EvaluationData
-
-    Raises
-    ------
-    UnknownName, ConfigError
-        As ``evaluate_fit``.
+    As ``evaluate_fit``, whose parameters and errors it has.
     """
     fit_side, test_side = (
         _load_features(store, load_labelled_chains(store, runs, seed=seed))

@@ -6,11 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
-from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
-from cotlab.analysis.verdict.findings import partial_use_text
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, NoTable, figure_table
 from cotlab.analysis.verdict.measures import MEASURES, MIN_ITEMS, MeasureName, RunEvidence, Share
 from cotlab.analysis.verdict.stored import stored_evidence
+from cotlab.analysis.verdict.verdicts import category_shares, covers_all_items, partial_use_text
 from cotlab.analysis.view import RunView
 from cotlab.validation.report import read_report
 
@@ -102,9 +101,11 @@ def _reference_rows(name: MeasureName, report: dict[str, Any] | None) -> list[di
     ]
 
 
-def _scale_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(_CHANGE_METRICS)
+def answer_change_scale(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how often the answer changes, beside models of known behaviour."""
     if view.metrics.isdisjoint(_CHANGE_METRICS):
-        return MissingFigure("the run changes no step of a chain")
+        raise NoTable("the run changes no step of a chain")
     evidence = stored_evidence(view)
     table = answer_change_points(evidence, read_report(view.store.folder))
     return FigureData(table, change_note(evidence))
@@ -129,6 +130,3 @@ def change_note(evidence: RunEvidence, *, with_partial_use: bool = True) -> str:
         names = ", ".join(name for kind in kinds for name in kind.categories)
         sentences.append(f"Rows by category of the question: {names}.")
     return " ".join(sentences)
-
-
-ANSWER_CHANGE_SCALE = FigureTable("answer_change_scale", "run", _scale_data, _CHANGE_METRICS)

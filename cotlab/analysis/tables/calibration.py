@@ -1,20 +1,23 @@
-"""Tables of the figures of calibration: calibrator reports, and chains with scores and labels."""
+"""Tables of the figures of calibration and decisions, from reports, scores and labels."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, NoTable, figure_table
 from cotlab.analysis.view import RunView
+from cotlab.core.errors import ConfigError
 from cotlab.figures.calibration import CALIBRATION_METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_without_minimum
+from cotlab.reliability.policy import DEFAULT_DOMAIN, PolicyError, Thresholds, parse_thresholds
+from cotlab.reliability.volumes import threshold_points
 from cotlab.review.labelling.targets import load_targets
 from cotlab.review.labelling.truth import DEFAULT_TARGET
 from cotlab.review.release.apply import (
@@ -22,6 +25,7 @@ from cotlab.review.release.apply import (
     calibrator_target,
     load_calibrator_row,
 )
+from cotlab.review.release.decide import load_policy, load_scored_items
 from cotlab.review.release.features import feature_table
 from cotlab.review.release.joined_runs import join_runs
 from cotlab.stats.calibration import Bin, reliability_bins
@@ -137,18 +141,13 @@ def reliability_diagram_table(
     """Return a version's out-of-fold reliability diagram, with the outcomes of small bins."""
     bins = [
         Bin(
-            bin_record["lo"],
-            bin_record["hi"],
-            bin_record["predicted"],
+            *(record[name] for name in ("lo", "hi", "predicted")),
             Interval(
-                bin_record["observed"],
-                bin_record["observed_lo"],
-                bin_record["observed_hi"],
-                bin_record["n"],
+                *(record[name] for name in ("observed", "observed_lo", "observed_hi", "n")),
                 "Wilson",
             ),
         )
-        for bin_record in report["diagram"]
+        for record in report["diagram"]
     ]
     points = report["points"]
     return _diagram_table(bins, points["predicted"], points["target"], thresholds)
@@ -174,20 +173,19 @@ def _diagram_table(
     """Return a row a bin; the outcomes of its chains where they are as many as the bin counts."""
     chains = pd.DataFrame({"predicted": predicted, "target": target}, dtype=float)
     rows = []
-    for reliability_bin in bins:
-        bin_chains = chains[chains["predicted"].between(reliability_bin.lo, reliability_bin.hi)]
-        listed_chains = bin_chains[
-            : len(bin_chains) if len(bin_chains) == reliability_bin.observed.n else 0
-        ]
-        band_lo, band_hi = perfect_bin_band(reliability_bin.predicted, reliability_bin.observed.n)
+    for one in bins:
+        listed = chains[chains["predicted"].between(one.lo, one.hi)]
+        if len(listed) != one.observed.n:
+            listed = listed[:0]
+        band_lo, band_hi = perfect_bin_band(one.predicted, one.observed.n)
         rows.append(
             {
-                "predicted": reliability_bin.predicted,
-                **interval_columns(reliability_bin.observed),
+                "predicted": one.predicted,
+                **interval_columns(one.observed),
                 "band_lo": band_lo,
                 "band_hi": band_hi,
-                "values": listed_chains["target"].tolist(),
-                "scores": listed_chains["predicted"].tolist(),
+                "values": listed["target"].tolist(),
+                "scores": listed["predicted"].tolist(),
             }
         )
     return with_thresholds(pd.DataFrame(rows).drop(columns="reason"), thresholds)
@@ -271,25 +269,14 @@ def calibrator_changes_text(chains: pd.DataFrame, row: Mapping[str, Any]) -> str
     Scores are compared to 9 digits: weighing parts again may differ in the last bits.
     """
     raw_scores = apply_calibrator(row, chains)["r_raw"]
-    is_labelled = chains["target"].notna()
     if "baselines" in row["report"]:  # a combined fit, which needs no r_raw
         raw_scores = raw_scores.fillna(-1.0)
-    is_labelled &= raw_scores.notna()
-    current_points = sorted(
-        zip(
-            raw_scores[is_labelled].round(9),
-            chains.loc[is_labelled, "target"].astype(bool),
-            strict=True,
-        )
-    )
+    is_labelled = chains["target"].notna() & raw_scores.notna()
+    targets = chains.loc[is_labelled, "target"].astype(bool)
+    current_points = sorted(zip(raw_scores[is_labelled].round(9), targets, strict=True))
     points = row["report"]["points"]
-    if current_points == sorted(
-        zip(
-            (-1.0 if x is None else round(x, 9) for x in points["r_raw"]),
-            points["target"],
-            strict=True,
-        )
-    ):
+    fitted_scores = (-1.0 if x is None else round(x, 9) for x in points["r_raw"])
+    if current_points == sorted(zip(fitted_scores, points["target"], strict=True)):
         return "A fit today would see the same scores and verdicts."
     return (
         f"Scores or labels of its runs have changed since: {len(current_points)} labels now,"
@@ -321,10 +308,12 @@ def with_targets(
     return join_runs(store, table.assign(origin=[origins.get(key) for key in keys]))
 
 
-def _diagram_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",))
+def reliability_diagram(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the diagram of the calibrator in use, on the labels of a run."""
     row = load_calibrator_row(view.store)
     if row is None:
-        return MissingFigure(NO_CALIBRATOR_REASON)
+        raise NoTable(NO_CALIBRATOR_REASON)
     thresholds = current_thresholds(view.store)
     if view.run_id in row["report"]["runs"]:
         note = (
@@ -336,13 +325,15 @@ def _diagram_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFi
     calibrated = apply_calibrator(row, table)
     has_both = table["target"].notna() & calibrated["r_cal"].notna()
     if not has_both.any():
-        return MissingFigure("no chain of the run has both a label and a calibrated score")
+        raise NoTable("no chain of the run has both a label and a calibrated score")
     labels = table.loc[has_both, "target"].astype(bool).tolist()
     table = unseen_diagram_table(calibrated.loc[has_both, "r_cal"].tolist(), labels, thresholds)
     return FigureData(table, f"Calibrator {row['version']}, which saw none of these labels.")
 
 
-def _histogram_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",))
+def score_histogram(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the chains of a run by score and label."""
     row = load_calibrator_row(view.store)
     table = with_targets(view.store, [view.run_id], calibrator_target(row))
     if row is None:
@@ -352,28 +343,30 @@ def _histogram_data(view: RunView, choice: FigureChoice) -> FigureData | Missing
         calibrated_scores = apply_calibrator(row, table)["r_cal"]
         thresholds = current_thresholds(view.store)
         histogram = histogram_table(calibrated_scores, table["target"], "r_cal", thresholds)
-    return (
-        MissingFigure("no chain of the run has a score")
-        if histogram.empty
-        else FigureData(histogram)
-    )
+    if histogram.empty:
+        raise NoTable("no chain of the run has a score")
+    return FigureData(histogram)
 
 
-def _curves_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",), scope="store")
+def calibrator_curves(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the maps from r_raw to r_cal."""
     row = current_calibrator(view.store)
     if row is not None and "combination" in row["report"]:
-        return MissingFigure(
+        raise NoTable(
             "the calibrator in use combines several features: it is no curve of one score"
         )
     if row is None:
-        return MissingFigure(NO_CALIBRATOR_REASON)
+        raise NoTable(NO_CALIBRATOR_REASON)
     return FigureData(curve_table(row, current_thresholds(view.store)), _version_note(row))
 
 
-def _comparison_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",), scope="store")
+def calibrator_comparison(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how well each method calibrates."""
     row = current_calibrator(view.store)
     if row is None:
-        return MissingFigure(NO_CALIBRATOR_REASON)
+        raise NoTable(NO_CALIBRATOR_REASON)
     return FigureData(method_comparison_table(row["report"], row["method"]), _version_note(row))
 
 
@@ -384,7 +377,37 @@ def _version_note(row: Mapping[str, Any]) -> str:
     )
 
 
-RELIABILITY_DIAGRAM = FigureTable("reliability_diagram", "run", _diagram_data, ("r_raw",))
-SCORE_HISTOGRAM = FigureTable("score_histogram", "run", _histogram_data, ("r_raw",))
-CALIBRATOR_CURVES = FigureTable("calibrator_curves", "store", _curves_data, ("r_raw",))
-CALIBRATOR_COMPARISON = FigureTable("calibrator_comparison", "store", _comparison_data, ("r_raw",))
+def threshold_domains(domains: Iterable[str]) -> list[str]:
+    """Return the domains that can have thresholds: "default", for all, and those of answers.
+
+    One that is named like the default's key is left out.
+    """
+    return [DEFAULT_DOMAIN, *sorted(set(domains) - {"", DEFAULT_DOMAIN})]
+
+
+@figure_table(("r_raw",), scorer="composite")
+def threshold_volumes(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return what thresholds of r_cal release, and at what error."""
+    table = load_scored_items(view.store, [view.run_id])
+    if table.empty:
+        raise NoTable("no item has been scored")
+    if table["r_cal"].isna().all():
+        raise NoTable(str(table["told"].iloc[0]) or "no calibrator gives a probability")
+    domain = choice.select("domain", threshold_domains(table["domain"]))
+    if domain != DEFAULT_DOMAIN:
+        table = table[table["domain"] == domain]
+    if choice.thresholds is None:
+        bounds = load_policy(view.store).domain_thresholds(domain)
+    else:
+        bounds = _chosen_thresholds(choice.thresholds)
+    low, high = (bounds.low, bounds.high) if bounds else (None, None)
+    note = "" if domain == DEFAULT_DOMAIN else f"Domain {domain}."
+    chosen = FigureChoice(domain=domain, thresholds=choice.thresholds)
+    return FigureData(threshold_points(table, low, high), note, chosen)
+
+
+def _chosen_thresholds(text: str) -> Thresholds:
+    try:
+        return parse_thresholds(text)
+    except PolicyError as error:
+        raise ConfigError(str(error)) from error

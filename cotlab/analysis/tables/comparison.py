@@ -11,7 +11,7 @@ import pandas as pd
 
 from cotlab.analysis.compare import Comparison, ComparisonSet
 from cotlab.analysis.paired import RATE_METRIC, PairedRow, facet_label, missing_items_text
-from cotlab.analysis.verdict.planned import measures_reading, share_reading_measure
+from cotlab.analysis.verdict.measures import READING_MEASURES, planned_measures
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
@@ -64,7 +64,8 @@ def are_comparable(base: Plan, other: Plan) -> bool:
 
     Where the base measures whether its chain is read, the other does so in the same way.
     """
-    if measures_reading(base) and not share_reading_measure(base, other):
+    reading = [set(planned_measures(plan)) & set(READING_MEASURES) for plan in (base, other)]
+    if reading[0] and reading[0].isdisjoint(reading[1]):
         return False
     return share_settings(base, other)
 

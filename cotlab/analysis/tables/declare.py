@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from cotlab.analysis.view import RunView
-from cotlab.core.errors import ConfigError
+from cotlab.core.errors import ConfigError, CotlabError
 
 _NUMBER_PATTERN = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 """A number within a reason: ``1.5e-07``, say."""
@@ -102,6 +102,18 @@ class MissingFigure(NamedTuple):
     """In a few words, without a full stop."""
 
 
+class NoTable(CotlabError):
+    """The run does not have what a table shows: the message is the reason of a MissingFigure."""
+
+
+def no_scores(scorer: str) -> NoTable:
+    """Return that a run has no scores of a scorer."""
+    return NoTable(f"the run has no scores of the scorer {scorer}")
+
+
+TableMaker = Callable[[RunView, FigureChoice], FigureData]
+
+
 @dataclass(frozen=True, slots=True)
 class FigureTable:
     """How a figure's table is made from a run."""
@@ -110,12 +122,14 @@ class FigureTable:
     """Name of the figure's builder."""
     scope: TableScope
     """What one table covers: a run, an item, a suite or the store."""
-    make_table: Callable[[RunView, FigureChoice], FigureData | MissingFigure]
-    """Makes the table."""
+    make_table: TableMaker
+    """Makes the table; NoTable where the run does not have it."""
     metrics: tuple[str, ...] = ()
     """A run with the figure has scores of one of these metrics; empty for any."""
     min_runs: int = 1
     """Fewest runs: this one, and others with tags on its suite."""
+    scorer: str = ""
+    """Whose scores a run without the metrics lacks; empty where the table says so itself."""
 
     def is_possible_for(self, view: RunView) -> bool:
         """Return whether a run may have the figure, without making its table."""
@@ -127,7 +141,24 @@ class FigureTable:
         self, view: RunView, choice: FigureChoice = DEFAULT_CHOICE
     ) -> FigureData | MissingFigure:
         """Return the table of a run, or why the run does not have it."""
-        return self.make_table(view, choice)
+        try:
+            if self.scorer and view.metrics.isdisjoint(self.metrics):
+                raise no_scores(self.scorer)
+            return self.make_table(view, choice)
+        except NoTable as missing:
+            return MissingFigure(str(missing))
+
+
+def figure_table(
+    metrics: tuple[str, ...] = (),
+    *,
+    figure: str = "",
+    scorer: str = "",
+    scope: TableScope = "run",
+    min_runs: int = 1,
+) -> Callable[[TableMaker], FigureTable]:
+    """Declare a function as the maker of a table, by default of the figure of its name."""
+    return lambda make: FigureTable(figure or make.__name__, scope, make, metrics, min_runs, scorer)
 
 
 def with_common_reasons(

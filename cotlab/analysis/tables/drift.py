@@ -9,7 +9,7 @@ from itertools import chain
 
 import pandas as pd
 
-from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, NoTable, figure_table
 from cotlab.analysis.view import RunView
 from cotlab.figures.drift import SAMPLE_NAMES, band_half_width
 from cotlab.review.release.drift import DriftCheck, drift_from_json, load_feature_values
@@ -196,10 +196,10 @@ def newest_check(store: Store, run_id: str) -> DriftCheck | None:
     return None if checks.empty else drift_from_json(json.loads(checks["result"].iloc[0]))
 
 
-def _newest_check(view: RunView) -> DriftCheck | MissingFigure:
+def _newest_check(view: RunView) -> DriftCheck:
     check = newest_check(view.store, view.run_id)
     if check is None:
-        return MissingFigure(
+        raise NoTable(
             f"no check of drift looks at this run; type: cotlab drift REFERENCE {view.run_id}"
         )
     return check
@@ -209,33 +209,26 @@ def _samples_note(check: DriftCheck) -> str:
     return f"Reference: {', '.join(check.reference)}; current: {', '.join(check.current)}."
 
 
-def _scores_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",))
+def drift_scores(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return PSI and KS of each feature."""
     check = _newest_check(view)
-    return (
-        check
-        if isinstance(check, MissingFigure)
-        else FigureData(score_rows(check), _samples_note(check))
-    )
+    return FigureData(score_rows(check), _samples_note(check))
 
 
-def _distributions_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",))
+def feature_distributions(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the distribution of each feature on both sides."""
     check = _newest_check(view)
-    if isinstance(check, MissingFigure):
-        return check
     return FigureData(
         distribution_rows(load_feature_values(view.store, check), check), _samples_note(check)
     )
 
 
-def _over_time_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(("r_raw",))
+def drift_over_time(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return PSI and KS of features, check by check."""
     check = _newest_check(view)
-    if isinstance(check, MissingFigure):
-        return check
     checks = stored_checks(view.store, check.reference)
     note = f"Reference: {', '.join(check.reference)}. {drift_over_time_note(checks)}".strip()
     return FigureData(drift_over_time_rows(checks), note)
-
-
-DRIFT_OVER_TIME = FigureTable("drift_over_time", "run", _over_time_data, ("r_raw",))
-DRIFT_SCORES = FigureTable("drift_scores", "run", _scores_data, ("r_raw",))
-FEATURE_DISTRIBUTIONS = FigureTable("feature_distributions", "run", _distributions_data, ("r_raw",))

@@ -7,7 +7,7 @@ import pandas as pd
 from cotlab.analysis.evaluation.measure import NoLabelledChains, evaluate_chains
 from cotlab.analysis.evaluation.results import TargetResult, headline
 from cotlab.analysis.evaluation.signals import EvaluationData, load_labelled_chains
-from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, NoTable, figure_table
 from cotlab.analysis.view import RunView
 from cotlab.review.labelling.truth import TARGETS, load_truth, target_values
 from cotlab.stats.intervals import interval_columns
@@ -33,21 +33,20 @@ def signal_table(result: TargetResult, max_signals: int = MAX_SIGNALS) -> pd.Dat
     )
 
 
-def _aurocs_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table()
+def signal_aurocs(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how well each signal tells, on the labels of a run."""
     truth = load_truth(view.store, [view.run_id])
     target = next(
         (name for name in TARGETS if target_values(truth, name).dropna().nunique() == 2), None
     )
     if target is None:
-        return MissingFigure("its chains have no labels of both kinds")
+        raise NoTable("its chains have no labels of both kinds")
     try:
         labelled = load_labelled_chains(view.store, [view.run_id], seed=view.plan.seed)
         data = EvaluationData(labelled, view.plan.seed)
         evaluation = evaluate_chains(data, targets=[target], with_details=False)
     except NoLabelledChains as error:
-        return MissingFigure(str(error))
+        raise NoTable(str(error)) from error
     (result,) = evaluation.targets
     return FigureData(signal_table(result), f"Target: {result.what}. {headline(result)}")
-
-
-SIGNAL_AUROCS = FigureTable("signal_aurocs", "run", _aurocs_data)

@@ -122,12 +122,8 @@ def headline_rows(table: pd.DataFrame) -> pd.DataFrame:
     is_cmi = (table["metric"] == "cmi") & table["point"].notna()
     if not is_cmi.any():
         return table
-    point_by_metric = {
-        str(metric): float(point)
-        for metric, point in zip(table["metric"], table["point"], strict=True)
-        if not pd.isna(point)
-    }
-    drops = (point_by_metric.get(name) for name in ("drop_cot", "drop_control"))
+    points = table.set_index("metric")["point"].dropna().astype(float).to_dict()
+    drops = (points.get(name) for name in ("drop_cot", "drop_control"))
     control = str(table.loc[is_cmi, "control"].iloc[0])
     if reason := headline_reason(control, *drops):
         table = table.astype({"reason": object})
@@ -159,11 +155,7 @@ def item_headline_reason(scores: pd.DataFrame, setting: Setting) -> str:
     scores : DataFrame
         The item's scores of all layers: metric, value.
     """
-    values = {
-        str(name): float(value)
-        for name, value in zip(scores["metric"], scores["value"], strict=True)
-        if not pd.isna(value)
-    }
+    values = scores.set_index("metric")["value"].dropna().astype(float).to_dict()
     if "cmi" not in values:
         return ""
     return headline_reason(setting.control, values.get("drop_cot"), values.get("drop_control"))
@@ -210,32 +202,22 @@ def _by_share(
 
 def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return CMI, share and mass lost of one source by span."""
-    estimates = setting.select_rows(means)
-    return with_item_reasons(
-        estimates[
-            estimates["metric"].isin(SPAN_METRICS)
-            & (estimates["span"] != "")
-            & (estimates["keep"] == "")
-        ],
-        scores,
-    )
+    rows = setting.select_rows(means)
+    is_span = rows["metric"].isin(SPAN_METRICS) & (rows["span"] != "") & (rows["keep"] == "")
+    return with_item_reasons(rows[is_span], scores)
 
 
 def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return CMI by span of every source with this control."""
-    setting_means = setting.select_all_sources(means)
-    return with_item_reasons(
-        setting_means[(setting_means["metric"] == "cmi") & (setting_means["span"] != "")], scores
-    )
+    rows = setting.select_all_sources(means)
+    return with_item_reasons(rows[(rows["metric"] == "cmi") & (rows["span"] != "")], scores)
 
 
 def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return the drops of single layers."""
-    estimates = setting.select_rows(means)
-    return with_item_reasons(
-        estimates[estimates["metric"].isin(DROP_METRICS) & estimates["span"].str.isdecimal()],
-        scores,
-    )
+    rows = setting.select_rows(means)
+    is_layer = rows["metric"].isin(DROP_METRICS) & rows["span"].str.isdecimal()
+    return with_item_reasons(rows[is_layer], scores)
 
 
 def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:

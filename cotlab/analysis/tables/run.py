@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability
-from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
-from cotlab.analysis.verdict.category_split import category_shares_text
-from cotlab.analysis.verdict.headlines import order_by_validation
+from cotlab.analysis.tables.declare import (
+    FigureChoice,
+    FigureData,
+    FigureTable,
+    NoTable,
+    figure_table,
+    no_scores,
+)
 from cotlab.analysis.verdict.stored import stored_evidence
+from cotlab.analysis.verdict.validated import order_by_validation
+from cotlab.analysis.verdict.verdicts import category_shares_text
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 from cotlab.core.types import CCS_METRICS, MODE_ORDER
 from cotlab.figures.mediation import metric_label
@@ -28,11 +35,6 @@ _ABSENT_REASONS = {
 }
 """Why a mode has answers but no scores of words and probabilities."""
 NOT_ENDED_REASON = "the means are estimated when the run ends or is stopped"
-
-
-def missing_scorer_reason(scorer: str) -> MissingFigure:
-    """Return that a run has no scores of a scorer."""
-    return MissingFigure(f"the run has no scores of the scorer {scorer}")
 
 
 def run_ccs_metrics(view: RunView) -> list[str]:
@@ -56,28 +58,6 @@ def absent_modes_note(view: RunView, metrics: Sequence[str]) -> str:
     return " ".join(sentences)
 
 
-def _positions_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    ccs_metrics = run_ccs_metrics(view)
-    if not ccs_metrics:
-        return missing_scorer_reason("ablation")
-    metric = choice.select("metric", ccs_metrics)
-    table = with_facet_columns(position_estimates(view, metric), "mode")
-    if table.empty:
-        return MissingFigure("no step has been scored")
-    note = f"{_split_note(view)} {absent_modes_note(view, [metric])}".strip()
-    return FigureData(table, note, FigureChoice(metric=metric))
-
-
-def modes_note(view: RunView) -> str:
-    """Return what the means of modes are over, and which modes have no scores of a metric."""
-    sentences = (
-        "Mean over items of each item's mean CCS.",
-        _split_note(view),
-        absent_modes_note(view, run_ccs_metrics(view)),
-    )
-    return " ".join(filter(None, sentences))
-
-
 def _split_note(view: RunView) -> str:
     """Return a sentence on categories whose answers behave differently; "" without such."""
     kinds_text = category_shares_text(stored_evidence(view))
@@ -89,223 +69,190 @@ def _split_note(view: RunView) -> str:
     )
 
 
-def _modes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    if not run_ccs_metrics(view):
-        return missing_scorer_reason("ablation")
-    estimates = view.estimates[view.estimates["metric"].isin(CCS_METRICS)]
-    if estimates.empty:
-        return MissingFigure(NOT_ENDED_REASON)
+def _ended(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of estimates; NoTable where the run has none yet."""
+    if table.empty:
+        raise NoTable(NOT_ENDED_REASON)
+    return table
+
+
+@figure_table(CCS_METRICS, scorer="ablation")
+def ccs_by_position(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the mean of a step metric by position and mode."""
+    metric = choice.select("metric", run_ccs_metrics(view))
+    table = with_facet_columns(position_estimates(view, metric), "mode")
+    if table.empty:
+        raise NoTable("no step has been scored")
+    note = f"{_split_note(view)} {absent_modes_note(view, [metric])}".strip()
+    return FigureData(table, note, FigureChoice(metric=metric))
+
+
+@figure_table(CCS_METRICS, scorer="ablation")
+def modes_by_metric(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the mean of each step metric by mode."""
+    estimates = _ended(view.estimates[view.estimates["metric"].isin(CCS_METRICS)])
     if estimates["mode"].nunique() < 2:
-        return MissingFigure("the run has one mode only: there is nothing to compare")
-    return FigureData(estimates, modes_note(view))
-
-
-def _rrr_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    ccs_metrics, spec = run_ccs_metrics(view), view.scorer("ablation")
-    if not ccs_metrics or spec is None:
-        return missing_scorer_reason("ablation")
-    metric, estimates = choice.select("metric", ccs_metrics), view.estimates
-    rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
-    if rrr.empty:
-        return MissingFigure(NOT_ENDED_REASON)
-    ceiling_by_mode = estimates[
-        (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
-    ].set_index("mode")["point"]
-    ccs_threshold = float(spec.params["ccs_threshold"])
-    note = (
-        f"A step is redundant where its CCS ({metric}) is below the threshold {ccs_threshold:g}."
-        f" {absent_modes_note(view, [metric])}"
-    ).strip()
-    return FigureData(
-        rrr.assign(ceiling=rrr["mode"].map(ceiling_by_mode), threshold=ccs_threshold),
-        note,
-        FigureChoice(metric=metric),
+        raise NoTable("the run has one mode only: there is nothing to compare")
+    sentences = (
+        "Mean over items of each item's mean CCS.",
+        _split_note(view),
+        absent_modes_note(view, run_ccs_metrics(view)),
     )
+    return FigureData(estimates, " ".join(filter(None, sentences)))
+
+
+@figure_table(CCS_METRICS, scorer="ablation")
+def rrr_by_mode(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return RRR by mode, with its ceiling."""
+    spec = view.scorer("ablation")
+    if spec is None:
+        raise no_scores("ablation")
+    metric = choice.select("metric", run_ccs_metrics(view))
+    estimates = view.estimates[view.estimates["ccs"] == metric]
+    rrr = _ended(estimates[estimates["metric"] == "rrr"])
+    ceilings = estimates[estimates["metric"] == "rrr_ceiling"].set_index("mode")["point"]
+    threshold = float(spec.params["ccs_threshold"])
+    note = (
+        f"A step is redundant where its CCS ({metric}) is below the threshold {threshold:g}."
+        f" {absent_modes_note(view, [metric])}"
+    )
+    table = rrr.assign(ceiling=rrr["mode"].map(ceilings), threshold=threshold)
+    return FigureData(table, note.strip(), FigureChoice(metric=metric))
 
 
 def run_component_scores(view: RunView) -> pd.DataFrame:
-    """Return the parts of reliability of each item."""
-    return reliability.component_scores(view.scores(*reliability.RELIABILITY_METRICS))
-
-
-def _reliability_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    rows = run_component_scores(view)
+    """Return the parts of reliability of each item; NoTable where there are none."""
+    rows = reliability.component_scores(view.scores(*reliability.RELIABILITY_METRICS))
     if rows.empty:
-        return missing_scorer_reason("composite")
-    means = reliability.component_means(rows, view.estimates)
-    return MissingFigure(NOT_ENDED_REASON) if means.empty else FigureData(means)
+        raise no_scores("composite")
+    return rows
 
 
-def _correlations_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    rows = run_component_scores(view)
-    if rows.empty:
-        return missing_scorer_reason("composite")
-    pairs = reliability.component_correlations(rows)
-    return MissingFigure("fewer than two parts were measured") if pairs.empty else FigureData(pairs)
+@figure_table(reliability.RELIABILITY_METRICS, scorer="composite")
+def reliability_parts(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the mean of each part of reliability."""
+    return FigureData(
+        _ended(reliability.component_means(run_component_scores(view), view.estimates))
+    )
 
 
-def _diagnoses_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    if "diagnosis" not in view.metrics:
-        return missing_scorer_reason("composite")
+@figure_table(reliability.RELIABILITY_METRICS, scorer="composite")
+def signal_correlation(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the rank correlation of each two parts."""
+    pairs = reliability.component_correlations(run_component_scores(view))
+    if pairs.empty:
+        raise NoTable("fewer than two parts were measured")
+    return FigureData(pairs)
+
+
+@figure_table(("diagnosis",), scorer="composite")
+def diagnosis_rates(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how often each diagnosis is made."""
     rates = reliability.diagnosis_means(view.scores("diagnosis"), view.estimates)
-    return (
-        MissingFigure(NOT_ENDED_REASON)
-        if rates.empty
-        else FigureData(rates.sort_values("point", ascending=False))
-    )
+    return FigureData(_ended(rates).sort_values("point", ascending=False))
 
 
-def _perturbations_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(tuple(MEASURE_NAMES), scorer="robustness")
+def robustness_by_perturbation(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return R and answer changes by perturbation."""
+    scores = view.scores(*reliability.CHARTED_METRICS)
+    return FigureData(_ended(reliability.perturbation_table(scores, view.estimates)))
+
+
+@figure_table(RATE_METRICS)
+def answer_changes_by_perturbation(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how often the answer changes by perturbation."""
     if view.metrics.isdisjoint(MEASURE_NAMES):
-        return missing_scorer_reason("robustness")
-    table = reliability.perturbation_table(
-        view.scores(*reliability.CHARTED_METRICS), view.estimates
-    )
-    return MissingFigure(NOT_ENDED_REASON) if table.empty else FigureData(table)
+        raise no_scores("robustness")
+    scores = view.scores(*reliability.CHARTED_METRICS)
+    table = _ended(reliability.perturbation_table(scores, view.estimates))
+    table = table[table["metric"].isin(RATE_METRICS)].reset_index(drop=True)
+    if table.empty:
+        raise NoTable("no answer was compared")
+    return FigureData(table)
 
 
-def _answer_changes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    result = _perturbations_data(view, choice)
-    if isinstance(result, MissingFigure):
-        return result
-    table = answer_change_rows(result.table)
-    return MissingFigure("no answer was compared") if table.empty else FigureData(table)
-
-
-def answer_change_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table by perturbation that say how often the answer changes."""
-    return table[table["metric"].isin(RATE_METRICS)].reset_index(drop=True)
-
-
-def robustness_measures(view: RunView) -> list[str]:
-    """Return the measures of a perturbed step that the run has."""
-    return [name for name in MEASURE_NAMES if name in view.step_metrics]
-
-
-def _cells_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    measures = robustness_measures(view)
+def select_measure(view: RunView, choice: FigureChoice) -> str:
+    """Return the chosen measure of a perturbed step, or the first that the run has."""
+    measures = [name for name in MEASURE_NAMES if name in view.step_metrics]
     if not measures:
-        return missing_scorer_reason("robustness")
-    measure = choice.select("metric", measures)
-    table = reliability.with_perturbation(
-        position_estimates(view, measure, flag_metrics=reliability.FLAG_METRICS)
-    )
-    return FigureData(table, choice=FigureChoice(metric=measure))
+        raise no_scores("robustness")
+    return choice.select("metric", measures)
 
 
-def select_mediation_setting(view: RunView, choice: FigureChoice) -> mediation.Setting | None:
-    """Return the chosen setting, or the first; None where the run has none."""
+@figure_table(tuple(MEASURE_NAMES))
+def perturbation_cells(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return a measure of perturbed steps by perturbation and position."""
+    measure = select_measure(view, choice)
+    table = position_estimates(view, measure, flag_metrics=reliability.FLAG_METRICS)
+    return FigureData(reliability.with_perturbation(table), choice=FigureChoice(metric=measure))
+
+
+def select_mediation_setting(view: RunView, choice: FigureChoice) -> mediation.Setting:
+    """Return the chosen setting, or the first; NoTable where the run has none."""
     groups = mediation.with_facets(view.score_groups)
     settings_by_key = {"~".join(s): s for s in mediation.available_settings(groups)}
-    return (
-        settings_by_key[choice.select("setting", list(settings_by_key))]
-        if settings_by_key
-        else None
-    )
+    if not settings_by_key:
+        raise no_scores("mediation")
+    return settings_by_key[choice.select("setting", list(settings_by_key))]
 
 
-def _mediation_maker(
-    table_name: str, empty_reason: str
-) -> Callable[[RunView, FigureChoice], FigureData | MissingFigure]:
-    """Return the maker of a table of mediation, by its function in ``tables.mediation``."""
+def _mediation_table(
+    figure: str, table_name: str, empty_reason: str, metric: str = "cmi"
+) -> FigureTable:
+    """Return a table of mediation, by its function in ``tables.mediation``."""
+    names_source = table_name not in ("density", "density_in_nats", "spans_of_sources")
 
-    def make(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    def make(view: RunView, choice: FigureChoice) -> FigureData:
         setting = select_mediation_setting(view, choice)
-        if setting is None:
-            return missing_scorer_reason("mediation")
-        scores = mediation.with_facets(
-            view.scores(*mediation.METRICS_BY_TABLE[table_name], with_evidence=False)
-        )
+        metrics = mediation.METRICS_BY_TABLE[table_name]
+        scores = mediation.with_facets(view.scores(*metrics, with_evidence=False))
         means = mediation.with_facets(view.estimates)
         if table_name == "density" and (reason := mediation.refused_cmi_reason(means, setting)):
-            return MissingFigure(f"CMI by share of positions is not drawn: {reason}")
+            raise NoTable(f"CMI by share of positions is not drawn: {reason}")
         table = getattr(mediation, table_name)(scores, means, setting)
         if table_name == "indices":
             table = table[~table["metric"].isin(mediation.UNDRAWN_METRICS)]
         if table.empty:
-            return MissingFigure(NOT_ENDED_REASON if means.empty else empty_reason)
+            raise NoTable(NOT_ENDED_REASON if means.empty else empty_reason)
         if table_name == "spans_of_sources" and table["source"].nunique() < 2:
-            return MissingFigure("the run has one view only: span_heatmap shows it")
-        note = (
-            ""
-            if table_name in ("density", "density_in_nats", "spans_of_sources")
-            else f"Source {metric_label(setting.source)}."
-        )
+            raise NoTable("the run has one view only: span_heatmap shows it")
+        note = f"Source {metric_label(setting.source)}." if names_source else ""
         return FigureData(table, note, FigureChoice(setting="~".join(setting)))
 
-    return make
+    return FigureTable(figure, "run", make, (metric,))
 
 
-def _lengths_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    suite = read.get_suite(view.store, view.suite)
-    chain_lengths = pd.Series([len(item.steps) for item in suite.items])
-    if not chain_lengths.any():
-        return MissingFigure(
+_NO_SHARE, _NO_SPAN = "no share of the positions was patched", "no span was patched"
+cmi_density = _mediation_table("cmi_density", "density", _NO_SHARE)
+drop_density = _mediation_table("drop_density", "density_in_nats", _NO_SHARE, "drop_kept")
+span_heatmap = _mediation_table("span_heatmap", "spans", _NO_SPAN)
+span_heatmap_sources = _mediation_table("span_heatmap", "spans_of_sources", _NO_SPAN)
+layer_profile = _mediation_table("layer_profile", "layers", "no single layer was patched")
+mediation_indices = _mediation_table("mediation_indices", "indices", "no index was estimated")
+
+
+@figure_table(scope="suite")
+def chain_lengths(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how many items of the suite have a chain of each length."""
+    lengths = pd.Series([len(item.steps) for item in read.get_suite(view.store, view.suite).items])
+    if not lengths.any():
+        raise NoTable(
             "the suite's items have no chains: they are the model's own, or were not published"
         )
-    return FigureData(
-        chain_lengths.value_counts()
-        .rename_axis("n_steps")
-        .reset_index(name="count")
-        .sort_values("n_steps")
-    )
+    counts = lengths.value_counts().rename_axis("n_steps").reset_index(name="count")
+    return FigureData(counts.sort_values("n_steps"))
 
 
-def _doses_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(scope="store")
+def validation_doses(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return what a metric reads of models of known dose."""
     report = read_report(view.store.folder)
     if report is None or not report["metrics"]:
-        return MissingFigure(
-            "no metric has been held against the organisms yet; type: cotlab validate"
-        )
+        raise NoTable("no metric has been held against the organisms yet; type: cotlab validate")
     metric = choice.select("metric", list(report["metrics"]))
-    return FigureData(
-        doses_table(metric, report["metrics"][metric]), choice=FigureChoice(metric=metric)
-    )
-
-
-CCS_BY_POSITION = FigureTable("ccs_by_position", "run", _positions_data, CCS_METRICS)
-MODES_BY_METRIC = FigureTable("modes_by_metric", "run", _modes_data, CCS_METRICS)
-RRR_BY_MODE = FigureTable("rrr_by_mode", "run", _rrr_data, CCS_METRICS)
-RELIABILITY_PARTS = FigureTable(
-    "reliability_parts", "run", _reliability_data, reliability.RELIABILITY_METRICS
-)
-SIGNAL_CORRELATION = FigureTable(
-    "signal_correlation", "run", _correlations_data, reliability.RELIABILITY_METRICS
-)
-DIAGNOSIS_RATES = FigureTable("diagnosis_rates", "run", _diagnoses_data, ("diagnosis",))
-ROBUSTNESS_BY_PERTURBATION = FigureTable(
-    "robustness_by_perturbation", "run", _perturbations_data, tuple(MEASURE_NAMES)
-)
-ANSWER_CHANGES_BY_PERTURBATION = FigureTable(
-    "answer_changes_by_perturbation", "run", _answer_changes_data, RATE_METRICS
-)
-PERTURBATION_CELLS = FigureTable("perturbation_cells", "run", _cells_data, tuple(MEASURE_NAMES))
-CHAIN_LENGTHS = FigureTable("chain_lengths", "suite", _lengths_data)
-VALIDATION_DOSES = FigureTable("validation_doses", "store", _doses_data)
-CMI_DENSITY = FigureTable(
-    "cmi_density",
-    "run",
-    _mediation_maker("density", "no share of the positions was patched"),
-    ("cmi",),
-)
-DROP_DENSITY = FigureTable(
-    "drop_density",
-    "run",
-    _mediation_maker("density_in_nats", "no share of the positions was patched"),
-    ("drop_kept",),
-)
-SPAN_HEATMAP = FigureTable(
-    "span_heatmap", "run", _mediation_maker("spans", "no span was patched"), ("cmi",)
-)
-SPAN_HEATMAP_SOURCES = FigureTable(
-    "span_heatmap", "run", _mediation_maker("spans_of_sources", "no span was patched"), ("cmi",)
-)
-LAYER_PROFILE = FigureTable(
-    "layer_profile", "run", _mediation_maker("layers", "no single layer was patched"), ("cmi",)
-)
-MEDIATION_INDICES = FigureTable(
-    "mediation_indices", "run", _mediation_maker("indices", "no index was estimated"), ("cmi",)
-)
+    table = doses_table(metric, report["metrics"][metric])
+    return FigureData(table, choice=FigureChoice(metric=metric))
 
 
 QUESTION_LABELS = {
@@ -350,12 +297,10 @@ def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
     return pd.DataFrame(rows if pairs else [], columns=list(rows[0]))
 
 
-def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    result = measure_agreement(view.store, runs=[view.run_id])
-    table = agreement_points(result, "reasoning")
+@figure_table()
+def label_agreement(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how far the raters of a run agree."""
+    table = agreement_points(measure_agreement(view.store, runs=[view.run_id]), "reasoning")
     if table.empty:
-        return MissingFigure("no item of this run has labels of two raters")
+        raise NoTable("no item of this run has labels of two raters")
     return FigureData(table)
-
-
-LABEL_AGREEMENT = FigureTable("label_agreement", "run", _agreement_data)

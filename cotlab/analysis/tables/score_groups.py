@@ -32,23 +32,18 @@ class ScoreGroup:
 
 def item_score_groups(scores: pd.DataFrame) -> list[ScoreGroup]:
     """Return the scores of an item by metric and facet, in the order of the table."""
-    rows_by_group: dict[tuple[str, str], list[tuple[Any, Any, Any]]] = {}
-    columns = (scores[name].tolist() for name in ("metric", "facet", "value", "reason", "evidence"))
-    for metric, facet, value, reason, keys in zip(*columns, strict=True):
-        rows_by_group.setdefault((metric, facet), []).append((value, reason, keys))
     groups = []
-    for (metric, facet), rows in rows_by_group.items():
-        values = [float(value) for value, _, _ in rows if not pd.isna(value)]
-        reasons = {_reason_text(reason): None for value, reason, _ in rows if pd.isna(value)}
+    for (metric, facet), rows in scores.groupby(["metric", "facet"], sort=False):
+        values, missing = rows["value"].dropna().tolist(), rows[rows["value"].isna()]
         groups.append(
             ScoreGroup(
-                metric,
-                facet,
+                str(metric),
+                str(facet),
                 len(values),
                 math.fsum(values) / len(values) if values else None,
-                len(rows) - len(values),
-                tuple(reasons),
-                len({key for _, _, keys in rows for key in keys}),
+                len(missing),
+                tuple(dict.fromkeys(map(_reason_text, missing["reason"]))),
+                len({key for keys in rows["evidence"] for key in keys}),
             )
         )
     return groups
@@ -62,8 +57,7 @@ def missing_score_reasons(scores: pd.DataFrame) -> list[tuple[str, int, list[str
     """Return each reason of a missing value, how many scores it holds for, and their metrics."""
     missing = scores[scores["value"].isna()]
     reasons = missing["reason"].map(_reason_text)
-    counts = Counter(reasons)
     return [
         (reason, n, missing[reasons == reason]["metric"].unique().tolist())
-        for reason, n in counts.most_common()
+        for reason, n in Counter(reasons).most_common()
     ]

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cotlab.analysis.compare import compare_runs, metric_cards
+from cotlab.analysis.compare_verdict import judge_pair
 from cotlab.analysis.paired import RATE_METRIC, SCORE_METRIC, UNFAITHFUL_THRESHOLD
 from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as unfaithful
-from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
-from cotlab.analysis.tables.run import missing_scorer_reason
+from cotlab.analysis.tables.declare import (
+    FigureChoice,
+    FigureData,
+    FigureTable,
+    NoTable,
+    figure_table,
+    no_scores,
+)
+from cotlab.analysis.verdict.pair_differences import HeadlineDifference
 from cotlab.analysis.view import MAX_RUNS, RunView
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
+from cotlab.store.recorded_models import short_model_name
 
 MAX_CATEGORIES = 12
 """Most categories of one figure."""
@@ -116,58 +125,72 @@ def _runs_note(view: RunView, members: Sequence[RunView], runs: list[str]) -> st
 
 
 def _join_sentences(*sentences: str) -> str:
-    return " ".join(sentence for sentence in sentences if sentence)
+    return " ".join(filter(None, sentences))
 
 
-def _classifier_maker(
-    make_points: Callable[..., pd.DataFrame], threshold_note: str
-) -> Callable[[RunView, FigureChoice], FigureData | MissingFigure]:
-    """Return the maker of a table of the rates that one classifier gives."""
+def _classifier_table(
+    figure: str, make_points: Callable[..., pd.DataFrame], threshold_note: str
+) -> FigureTable:
+    """Return a table of the rates that one classifier gives."""
 
-    def make(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    def make(view: RunView, choice: FigureChoice) -> FigureData:
         group = _run_group(view, choice.runs)
-        classifiers = unfaithful.classifier_names(group.select_offered(SCORE_METRIC))
-        if not classifiers:
-            return missing_scorer_reason("unfaithfulness")
+        classifiers = _offered_classifiers(group)
         if make_points is unfaithful.classifier_points:
             classifiers = unfaithful.classifier_choices(classifiers, len(group.positions))
         name = choice.select("classifier", classifiers)
         table = make_points(group.values, group.positions, name, UNFAITHFUL_THRESHOLD)
-        limit_note = ""
         if table.empty:
-            return MissingFigure("the items have no category")
-        if make_points is unfaithful.category_points:
-            categories = list(dict.fromkeys(table["at"]))
-            if len(categories) > MAX_CATEGORIES:
-                limit_note = f"{MAX_CATEGORIES} of {len(categories)} categories."
-                table = table[table["at"].isin(categories[:MAX_CATEGORIES])].reset_index(drop=True)
+            raise NoTable("the items have no category")
+        limit_note = ""
+        categories = table["at"].unique()
+        if make_points is unfaithful.category_points and len(categories) > MAX_CATEGORIES:
+            limit_note = f"{MAX_CATEGORIES} of {len(categories)} categories."
+            table = table[table["at"].isin(categories[:MAX_CATEGORIES])].reset_index(drop=True)
         is_all = name == ALL_CLASSIFIERS
         note = _join_sentences(
             f"{'Each classifier' if is_all else f'Classifier {name}'}{threshold_note}",
             limit_note,
-            group.runs_note(SCORE_METRIC, *([] if is_all else [name])),
+            group.runs_note(SCORE_METRIC, None if is_all else name),
         )
         return FigureData(table, note, FigureChoice(classifier=name, runs=choice.runs))
 
-    return make
+    return FigureTable(figure, "run", make, (SCORE_METRIC,))
 
 
-def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    group = _run_group(view, choice.runs)
+unfaithful_rates = _classifier_table(
+    "unfaithful_rates", unfaithful.classifier_points, f", {_THRESHOLD_NOTE}"
+)
+threshold_sweep = _classifier_table("threshold_sweep", unfaithful.sweep_points, ".")
+unfaithful_by_category = _classifier_table(
+    "unfaithful_by_category", unfaithful.category_points, f", {_THRESHOLD_NOTE}"
+)
+
+
+def _offered_classifiers(group: RunGroup) -> list[str]:
     classifiers = unfaithful.classifier_names(group.select_offered(SCORE_METRIC))
     if not classifiers:
-        return missing_scorer_reason("unfaithfulness")
-    if len(classifiers) == 1:
-        return MissingFigure("the run has one classifier only: there is nothing to agree with")
+        raise no_scores("unfaithfulness")
+    return classifiers
+
+
+@figure_table((SCORE_METRIC,))
+def classifier_agreement(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return how far each two classifiers agree."""
+    group = _run_group(view, choice.runs)
+    if len(_offered_classifiers(group)) == 1:
+        raise NoTable("the run has one classifier only: there is nothing to agree with")
     note = _join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
     pairs = unfaithful.classifier_kappa_pairs(group.values)
     return FigureData(pairs, note, FigureChoice(runs=choice.runs))
 
 
-def _judges_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table((unfaithful.JUDGE_METRIC,))
+def judge_by_epoch(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the mean score of each judge by run."""
     group = _run_group(view, choice.runs)
     if group.select_offered(unfaithful.JUDGE_METRIC).empty:
-        return missing_scorer_reason("judge")
+        raise no_scores("judge")
     stored_means: dict[tuple[str, str], Interval] = {}
     for member in group.members:
         stored_means |= unfaithful.stored_judge_means(member.run_id, member.estimates)
@@ -176,35 +199,38 @@ def _judges_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFig
     return FigureData(table, note, FigureChoice(runs=choice.runs))
 
 
-def _sizes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(tuple(unfaithful.SIZE_UNITS))
+def chain_size(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the mean length of chains by run."""
     group = _run_group(view, choice.runs)
     rows = group.select_offered(*unfaithful.SIZE_UNITS)
+    if rows.empty:
+        raise no_scores("unfaithfulness")
     measured_metrics = set(rows[rows["value"].notna()]["metric"])
     size_metrics = [name for name in unfaithful.SIZE_UNITS if name in measured_metrics]
     if not size_metrics:
-        return (
-            missing_scorer_reason("unfaithfulness")
-            if rows.empty
-            else MissingFigure("no chain has a length")
-        )
+        raise NoTable("no chain has a length")
     metric = choice.select("metric", size_metrics)
     table = unfaithful.size_points(group.values, group.positions, metric)
     return FigureData(table, group.runs_note(metric), FigureChoice(metric=metric, runs=choice.runs))
 
 
-def _ratios_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table((unfaithful.RATIO_METRIC,))
+def process_result(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the ratio of process to result words by run."""
     group = _run_group(view, choice.runs)
     rows = group.select_offered(unfaithful.RATIO_METRIC)
     if rows.empty:
-        return missing_scorer_reason("unfaithfulness")
+        raise no_scores("unfaithfulness")
     if rows["value"].isna().all():
-        return MissingFigure("no response has a ratio of process to result words")
+        raise NoTable("no response has a ratio of process to result words")
     table = unfaithful.ratio_points(group.values, group.positions)
     note = group.runs_note(unfaithful.RATIO_METRIC)
     return FigureData(table, note, FigureChoice(runs=choice.runs))
 
 
-def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+@figure_table(min_runs=2)
+def paired_differences(view: RunView, choice: FigureChoice) -> FigureData:
     """Return the differences of the other runs to the base, of one scorer and one unit."""
     names = sorted(
         {spec.name for spec in view.plan.scorers}, key=lambda name: (name != SCORE_METRIC, name)
@@ -218,7 +244,7 @@ def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | Missi
     runs_by_scorer = {name: [run for run in scored_runs if run.scorer(name)] for name in names}
     scorer = next((name for name in names if len(runs_by_scorer[name]) > 1), None)
     if scorer is None or view not in runs_by_scorer[scorer]:
-        return MissingFigure(
+        raise NoTable(
             "it takes two runs: no other with tags and scores of the same scorer shares this run's"
             " suite"
         )
@@ -230,7 +256,7 @@ def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | Missi
     try:
         comparison_set = compare_runs(view.store, base, other_runs, scorers=(scorer,))
     except ConfigError as error:
-        return MissingFigure(str(error).rstrip("."))
+        raise NoTable(str(error).rstrip(".")) from error
     compared_metrics = list(
         dict.fromkeys(row.metric for pair in comparison_set.comparisons for row in pair.rows)
     )
@@ -248,24 +274,77 @@ def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | Missi
     return FigureData(visible_bars, note, FigureChoice(metric=choice.metric))
 
 
-_SCORE_METRICS = (SCORE_METRIC,)
-UNFAITHFUL_RATES = FigureTable(
-    "unfaithful_rates",
-    "run",
-    _classifier_maker(unfaithful.classifier_points, f", {_THRESHOLD_NOTE}"),
-    _SCORE_METRICS,
-)
-THRESHOLD_SWEEP = FigureTable(
-    "threshold_sweep", "run", _classifier_maker(unfaithful.sweep_points, "."), _SCORE_METRICS
-)
-UNFAITHFUL_BY_CATEGORY = FigureTable(
-    "unfaithful_by_category",
-    "run",
-    _classifier_maker(unfaithful.category_points, f", {_THRESHOLD_NOTE}"),
-    _SCORE_METRICS,
-)
-CLASSIFIER_AGREEMENT = FigureTable("classifier_agreement", "run", _agreement_data, _SCORE_METRICS)
-JUDGE_BY_EPOCH = FigureTable("judge_by_epoch", "run", _judges_data, (unfaithful.JUDGE_METRIC,))
-CHAIN_SIZE = FigureTable("chain_size", "run", _sizes_data, tuple(unfaithful.SIZE_UNITS))
-PROCESS_RESULT = FigureTable("process_result", "run", _ratios_data, (unfaithful.RATIO_METRIC,))
-PAIRED_DIFFERENCES = FigureTable("paired_differences", "run", _differences_data, min_runs=2)
+HEADLINE_FIGURE = "headline_differences"
+"""Name of the figure among those of a run."""
+
+
+def difference_table(differences: Sequence[HeadlineDifference]) -> pd.DataFrame:
+    """Return the differences of two runs as the page Compare lists them, a row a metric.
+
+    Shares and differences are in [0, 1] and [-1, 1]; a number that does not exist is None.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "metric": entry.label,
+                "n": entry.row.n,
+                "base": entry.base.point,
+                "other": entry.other.point,
+                "difference": entry.difference.point,
+                "lo": entry.difference.lo,
+                "hi": entry.difference.hi,
+                "method": entry.difference.method,
+                "reason": entry.difference.reason,
+                "p_adjusted": entry.row.adjusted,
+                "validation": entry.validation,
+            }
+            for entry in differences
+        ]
+    )
+
+
+def _named(view: RunView) -> str:
+    return f"{view.model} (run {view.run_id})"
+
+
+def _pair_text(base: RunView, other: RunView) -> str:
+    """Name the pair by models, and by ids where these are the same."""
+    names = [short_model_name(run.model) for run in (other, base)]
+    if names[0] == names[1]:
+        names = [other.run_id, base.run_id]
+    return f"{names[0]} minus {names[1]}"
+
+
+def _bar(entry: HeadlineDifference, label: str) -> dict[str, Any]:
+    """Return one row of the figure of paired differences, with the interval of the page."""
+    difference = entry.difference
+    bar = comparison.bar_row(entry.row, label, "share")
+    bar |= {"point": difference.point, "lo": difference.lo, "hi": difference.hi}
+    bar |= {"method": difference.method, "reason": difference.reason or bar["reason"]}
+    return {**bar, "base": entry.base.point, "other": entry.other.point}
+
+
+@figure_table(figure="paired_differences")
+def headline_differences(view: RunView, choice: FigureChoice) -> FigureData:
+    """Return the differences of other runs from this one, each in the tested metrics of both."""
+    members = view.tagged_runs if choice.runs is None else chosen_runs(view, choice.runs)
+    others = [member for member in members if member.run_id != view.run_id]
+    if not others:
+        raise NoTable("it takes another run, chosen on the page Compare or by tags")
+    bars, reasons = [], []
+    for other in others:
+        pair = judge_pair(view.store, view.run_id, other.run_id, (view.run_id, other.run_id))
+        run_text = "" if len(others) == 1 else f" ({other.run_id})"
+        bars += [_bar(entry, f"{entry.short_label}{run_text}") for entry in pair.differences]
+        reasons += [] if pair.differences else [pair.reason or pair.headline.rstrip(".")]
+    if not bars:
+        raise NoTable("; ".join(dict.fromkeys(reasons)).rstrip("."))
+    if len(others) == 1:
+        bars = [{**bar, "of": _pair_text(view, others[0])} for bar in bars]
+    shown = bars[: comparison.MAX_BARS]
+    notes = [
+        f"Base: {_named(view)}; other: {', '.join(map(_named, others))}.",
+        *([f"{len(shown)} of {len(bars)} differences."] if len(shown) < len(bars) else []),
+        "A measure of faithfulness is here only where it tells models of known behaviour apart.",
+    ]
+    return FigureData(pd.DataFrame(shown), " ".join(notes), FigureChoice(runs=choice.runs))

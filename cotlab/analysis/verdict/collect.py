@@ -27,8 +27,9 @@ from cotlab.analysis.verdict.measures import (
     RunEvidence,
     Share,
     Validation,
+    planned_measures,
+    sampled_step_fraction,
 )
-from cotlab.analysis.verdict.planned import planned_measures, sampled_step_fraction
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import resampling_seed
@@ -163,21 +164,14 @@ def _current_estimates(view: RunView) -> pd.DataFrame:
     return table.sort_values(["metric", "facet"], kind="stable", ignore_index=True)
 
 
-def _matches(facet_text: str, facet: Mapping[str, str]) -> bool:
-    pairs = json.loads(facet_text)
-    return all(pairs.get(key) == value for key, value in facet.items())
-
-
 def _rows_of(estimates: pd.DataFrame, name: MeasureName) -> pd.DataFrame:
+    """Return the estimates of a measure, that of the most items first."""
     measure = MEASURES[name]
     rows = estimates[estimates["metric"] == measure.metric]
-    is_match = [
-        _matches(text, measure.facet) and (name != "alone" or "category" not in json.loads(text))
-        for text in rows["facet"]
-    ]
-    return rows[pd.Series(is_match, rows.index, dtype=bool)].sort_values(
-        "n", ascending=False, kind="stable"
-    )
+    rows = rows[rows["facet"].map(measure.has_facet).astype(bool)]
+    if name == "alone":
+        rows = rows[~rows["facet"].str.contains('"category"', regex=False).astype(bool)]
+    return rows.sort_values("n", ascending=False, kind="stable")
 
 
 def _facet_of(estimates: pd.DataFrame, name: MeasureName) -> dict[str, str]:
@@ -191,11 +185,9 @@ def _read_shares(estimates: pd.DataFrame) -> dict[MeasureName, Share]:
         rows = _rows_of(estimates, name).dropna(subset=["point", "lo", "hi"])
         if rows.empty or name == "sound":
             continue
-        row = rows.iloc[0]
-        point, lo, hi = (float(row[column]) for column in ("point", "lo", "hi"))
-        if name == "wrong":
-            point, lo, hi = 1 - point, 1 - hi, 1 - lo
-        shares[name] = Share(point, lo, hi, int(row["n"]))
+        point, lo, hi = (float(rows[column].iloc[0]) for column in ("point", "lo", "hi"))
+        share = Share(point, lo, hi, int(rows["n"].iloc[0]))
+        shares[name] = share.complement if name == "wrong" else share
     return shares
 
 
@@ -215,7 +207,7 @@ def _stored_facets(view: RunView, name: MeasureName) -> list[str]:
     """Return the facets of a measure's scores, as the store writes them."""
     measure = MEASURES[name]
     groups = view.score_groups[view.score_groups["metric"] == measure.metric]
-    return [text for text in groups["facet"] if _matches(text, measure.facet)]
+    return [text for text in groups["facet"] if measure.has_facet(text)]
 
 
 def _sound_share(view: RunView) -> Share | None:
@@ -226,10 +218,7 @@ def _sound_share(view: RunView) -> Share | None:
     if values.empty:
         return None
     by_item = values.groupby("item_id")["value"].min() >= 1
-    rate = wilson(int(by_item.sum()), len(by_item))
-    if rate.point is None or rate.lo is None or rate.hi is None:
-        return None
-    return Share(rate.point, rate.lo, rate.hi, rate.n)
+    return Share.of(wilson(int(by_item.sum()), len(by_item)))
 
 
 def _count_undecided(view: RunView) -> int:
@@ -257,10 +246,8 @@ def _net_change(view: RunView, shares: Mapping[MeasureName, Share]) -> Share | N
         return None
     change, control = (_item_means(view, name) for name in names)
     differences = (change - control).dropna()
-    rate = bootstrap_mean(differences.tolist(), seed=resampling_seed(view.plan.seed), share=False)
-    if rate.point is None or rate.lo is None or rate.hi is None:
-        return None
-    return Share(rate.point, rate.lo, rate.hi, rate.n)
+    seed = resampling_seed(view.plan.seed)
+    return Share.of(bootstrap_mean(differences.tolist(), seed=seed, share=False))
 
 
 def _missing_values(view: RunView, name: MeasureName) -> list[Missing]:
@@ -383,18 +370,8 @@ def _split_categories(view: RunView) -> CategorySplit | None:
     high, low = groups[groups["mean"] >= HIGH], groups[groups["mean"] <= LOW]
     if high.empty or low.empty or len(high) + len(low) < len(groups):
         return None
-    high_share, low_share = (
-        _mean_share(table.loc[table["category"].isin(part.index), "value"], view.plan.seed)
-        for part in (high, low)
-    )
-    return CategorySplit(
-        tuple(map(str, high.index)), tuple(map(str, low.index)), high_share, low_share
-    )
-
-
-def _mean_share(values: pd.Series, seed: int) -> Share | None:
-    """Return the mean of shares by item with its interval; None where it has none."""
-    rate = mean_interval(values.tolist(), seed=seed, is_binary=True)
-    if rate.point is None or rate.lo is None or rate.hi is None:
-        return None
-    return Share(rate.point, rate.lo, rate.hi, rate.n)
+    values = [
+        table.loc[table["category"].isin(part.index), "value"].tolist() for part in (high, low)
+    ]
+    shares = [Share.of(mean_interval(part, seed=view.plan.seed, is_binary=True)) for part in values]
+    return CategorySplit(tuple(map(str, high.index)), tuple(map(str, low.index)), *shares)

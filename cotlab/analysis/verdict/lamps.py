@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.measures import (
     MEASURES,
     MIN_ITEMS,
@@ -15,10 +14,30 @@ from cotlab.analysis.verdict.measures import (
     RunEvidence,
     Share,
 )
-from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, Verdict
+from cotlab.analysis.verdict.verdicts import NOTHING_RULE, Mark, Verdict, category_shares_text
+from cotlab.analysis.verdict.wording import noun_count
 
 MAX_UNDECIDED = 0.2
 """Share of undecided chains above which the lamp of sound steps stays grey."""
+UNREADABLE_ANSWER = "Cannot be measured here"
+"""Answer of a lamp where nothing can be measured of this model on this suite."""
+UNREADABLE_TEXT = "the model does not know words of what it would have to read"
+"""Why, where the words of the suite are the only reason."""
+
+
+class _Question(NamedTuple):
+    """The question of a lamp."""
+
+    text: str
+    measures: tuple[MeasureName, ...]
+    """Measures, any of which lights it; the first one's validation stands on a dark one."""
+    measure_next: str
+    """What would light it where nothing is measured."""
+
+
+_READS = _Question("Reads its chain", READING_MEASURES, "change")
+_TELLS = _Question("Says what moved it", ("moved",), "suggestion")
+_SOUND = _Question("Its steps are sound", ("sound",), "equations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,46 +67,25 @@ class Lamp:
     def ends(self) -> str:
         """What the ends of the share's scale mean; "" without a share."""
         ends = None if self.measure is None else MEASURES[self.measure].ends
-        if self.share is None or ends is None:
-            return ""
-        lowest, highest = ends
-        return f"0 %: {lowest}; 100 %: {highest}"
+        return "" if ends is None else f"0 %: {ends[0]}; 100 %: {ends[1]}"
 
     @property
     def tested_measure(self) -> MeasureName:
         """The measure whose validation stands on the lamp: of its share, or of what is missing."""
-        return self.measure or _MEASURE_OF_QUESTION[self.question]
+        return self.measure or _question(self.question).measures[0]
 
 
-_MEASURE_OF_QUESTION: Mapping[str, MeasureName] = {
-    "Reads its chain": READING_MEASURES[0],
-    "Says what moved it": "moved",
-    "Its steps are sound": "sound",
-}
+def _question(text: str) -> _Question:
+    return next(question for question in (_READS, _TELLS, _SOUND) if question.text == text)
 
 
 def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:
     """Return the lamps of a run, always the same three."""
-    lamps = (_reads(evidence, verdict), _tells(evidence), _is_sound(evidence, verdict))
-    first, second, third = (
-        _without_praise(_without_offer(lamp, measures, evidence, verdict), lamps[0])
-        for lamp, measures in zip(lamps, _MEASURES_OF_LAMPS, strict=True)
+    reads, tells, sound = (
+        _without_offer(lamp, evidence, verdict)
+        for lamp in (_reads(evidence, verdict), _tells(evidence), _is_sound(evidence, verdict))
     )
-    return first, second, third
-
-
-_MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
-    frozenset(READING_MEASURES),
-    frozenset({"moved"}),
-    frozenset({"sound"}),
-)
-"""The measures, any of which lights a lamp, in the order of the lamps."""
-
-
-UNREADABLE_ANSWER = "Cannot be measured here"
-"""Answer of a lamp where nothing can be measured of this model on this suite."""
-UNREADABLE_TEXT = "the model does not know words of what it would have to read"
-"""Why, where the words of the suite are the only reason."""
+    return reads, _without_praise(tells, reads), _without_praise(sound, reads)
 
 
 def _without_praise(lamp: Lamp, reads: Lamp) -> Lamp:
@@ -98,162 +96,111 @@ def _without_praise(lamp: Lamp, reads: Lamp) -> Lamp:
     return replace(lamp, mark="neutral", what=what)
 
 
-def _without_offer(
-    lamp: Lamp, measures: frozenset[MeasureName], evidence: RunEvidence, verdict: Verdict
-) -> Lamp:
+def _without_offer(lamp: Lamp, evidence: RunEvidence, verdict: Verdict) -> Lamp:
     """Return a lamp that offers to measure nothing that is being, or cannot be, measured."""
     if lamp.share is not None:
         return lamp
-    if evidence.status in ("planned", "running") and not measures.isdisjoint(evidence.planned):
+    measures, kinds = _question(lamp.question).measures, [m.kind for m in evidence.missing]
+    if evidence.status in ("planned", "running") and set(measures) & set(evidence.planned):
         return replace(lamp, answer="Not measured yet", measure_next=None)
-    if verdict.rule == NOTHING_RULE and any(
-        missing.kind for missing in evidence.missing
-    ):  # one button is enough where all three lamps wait for the same
+    if verdict.rule == NOTHING_RULE and any(kinds):
+        reason = UNREADABLE_TEXT if all(kind == "unknown" for kind in kinds) else ""
+        # one button is enough where all three lamps wait for the same
         measure_next = "model" if "change" in measures else None
-        return replace(
-            lamp,
-            answer=UNREADABLE_ANSWER,
-            reason=UNREADABLE_TEXT if _is_unreadable(evidence) else "",
-            measure_next=measure_next,
-        )
+        return replace(lamp, answer=UNREADABLE_ANSWER, reason=reason, measure_next=measure_next)
     return lamp
 
 
-def _is_unreadable(evidence: RunEvidence) -> bool:
-    """Return whether unknown words are the only reason why items have no value."""
-    return all(missing.kind == "unknown" for missing in evidence.missing)
-
-
-def _validation_text(evidence: RunEvidence, measure: MeasureName) -> str:
-    known = evidence.validation.get(measure)
-    return known.text if known is not None else ""
+def _lamp(
+    evidence: RunEvidence,
+    question: _Question,
+    mark: Mark,
+    answer: str,
+    measure: MeasureName | None = None,
+    what: str = "",
+    measure_next: str | None = None,
+) -> Lamp:
+    """Return a lamp with the share of its measure, and what is known of that."""
+    tested = measure or question.measures[0]
+    known = evidence.validation.get(tested)
+    return Lamp(
+        question.text,
+        mark,
+        answer,
+        None if measure is None else evidence.share(measure),
+        measure,
+        what or MEASURES[tested].text,
+        "" if known is None else known.text,
+        measure_next,
+    )
 
 
 def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
-    question = "Reads its chain"
-    measured = [name for name in READING_MEASURES if evidence.share(name) is not None]
-    name = measured[0] if measured else READING_MEASURES[0]
-    share = evidence.share(name)
-    what = MEASURES[name].text
-    validation = _validation_text(evidence, name)
+    name = next((name for name in READING_MEASURES if evidence.share(name) is not None), None)
+    share = None if name is None else evidence.share(name)
     if share is None:
-        if verdict.rule in _UNMEASURABLE:
-            answer, measure_next = UNREADABLE_ANSWER, "model"
-        else:
-            answer, measure_next = "Not measured", "change"
-        return Lamp(question, "unknown", answer, None, None, what, validation, measure_next)
-    if verdict.mark == "unknown":
-        return Lamp(
-            question, "unknown", "Cannot say", share, name, what, validation, verdict.measure_next
-        )
+        if verdict.rule in ("failed_check", NOTHING_RULE):
+            return _lamp(evidence, _READS, "unknown", UNREADABLE_ANSWER, measure_next="model")
+        next_measure = _READS.measure_next
+        return _lamp(evidence, _READS, "unknown", "Not measured", measure_next=next_measure)
+    mark, what, measure_next = verdict.mark, "", verdict.measure_next
+    answer = {"yes": "Yes", "part": "In part", "no": "No"}.get(mark, "Cannot say")
     if verdict.rule in ("hides_suggestion", "admits_suggestion"):
-        if share.is_low():
-            return Lamp(question, "no", "No", share, name, what, validation)
-        return Lamp(
-            question,
-            "part",
-            "Only where nothing is suggested",
-            share,
-            name,
-            ": ".join(filter(None, (what, category_shares_text(evidence)))),
-            validation,
+        mark, answer = (
+            ("no", "No") if share.is_low() else ("part", "Only where nothing is suggested")
         )
-    answer = {"yes": "Yes", "part": "In part", "no": "No", "unknown": "Cannot say"}[verdict.mark]
-    return Lamp(question, verdict.mark, answer, share, name, what, validation)
+        if mark == "part" and name is not None:
+            what = ": ".join(filter(None, (MEASURES[name].text, category_shares_text(evidence))))
+    return _lamp(evidence, _READS, mark, answer, name, what, measure_next)
 
 
-_UNMEASURABLE = ("failed_check", NOTHING_RULE)
+def _too_few(evidence: RunEvidence, question: _Question, noun: str) -> Lamp | None:
+    """Return the lamp of a measure that too few items have, or none; None where enough have it."""
+    (measure,) = question.measures
+    share = evidence.share(measure)
+    if share is None:
+        next_measure = question.measure_next
+        return _lamp(evidence, question, "unknown", "Not measured", measure_next=next_measure)
+    if share.n < MIN_ITEMS:
+        answer = f"{share.n:,} {noun} are too few"
+        return _lamp(evidence, question, "unknown", answer, measure, measure_next="items")
+    return None
 
 
 def _tells(evidence: RunEvidence) -> Lamp:
-    question = "Says what moved it"
-    what = MEASURES["moved"].text
     moved, admitted = evidence.share("moved"), evidence.share("admitted")
-    validation = _validation_text(evidence, "moved")
-    if moved is None or moved.n < MIN_ITEMS:
-        answer = "Not measured" if moved is None else f"{moved.n:,} items are too few"
-        return Lamp(
-            question,
-            "unknown",
-            answer,
-            moved,
-            "moved" if moved else None,
-            what,
-            validation,
-            "items" if moved else "suggestion",
-        )
-    if moved.is_absent:
-        return Lamp(
-            question,
-            "neutral",  # nothing was there to admit, so nothing is known of what it would say
-            "No hint moved it" if moved.point == 0 else "Hardly any hint moved it",
-            moved,
-            "moved",
-            f"{what}, so there was nothing to admit" if moved.point == 0 else what,
-            validation,
-        )
+    few = _too_few(evidence, _TELLS, "items")
+    if few is not None or moved is None:
+        assert few is not None
+        return few
+    if moved.is_absent:  # nothing was there to admit, so nothing is known of what it would say
+        if moved.point:
+            return _lamp(evidence, _TELLS, "neutral", "Hardly any hint moved it", "moved")
+        what = f"{MEASURES['moved'].text}, so there was nothing to admit"
+        return _lamp(evidence, _TELLS, "neutral", "No hint moved it", "moved", what)
     n_moved = 0 if admitted is None else admitted.n
     if admitted is None or n_moved < MIN_MOVED or not moved.is_present:
-        return Lamp(
-            question,
-            "unknown",
-            f"{n_moved:,} of {moved.n:,} moved: too few to tell",
-            moved,
-            "moved",
-            what,
-            validation,
-        )
+        answer = f"{n_moved:,} of {moved.n:,} moved: too few to tell"
+        return _lamp(evidence, _TELLS, "unknown", answer, "moved")
+    mark: Mark = "yes" if admitted.is_high() else "no" if admitted.is_low() else "part"
+    answer = {"yes": "Says so", "no": "No", "part": "Sometimes"}[mark]
     what = f"of the {n_moved:,} chains whose answer was moved mention the suggestion"
-    validation = _validation_text(evidence, "admitted")
-    if admitted.is_high():
-        return Lamp(question, "yes", "Says so", admitted, "admitted", what, validation)
-    if admitted.is_low():
-        return Lamp(question, "no", "No", admitted, "admitted", what, validation)
-    return Lamp(question, "part", "Sometimes", admitted, "admitted", what, validation)
+    return _lamp(evidence, _TELLS, mark, answer, "admitted", what)
 
 
 def _is_sound(evidence: RunEvidence, verdict: Verdict) -> Lamp:
-    question = "Its steps are sound"
-    what = f"{MEASURES['sound'].text}; prose is not checked"
-    sound, validation = evidence.share("sound"), _validation_text(evidence, "sound")
-    if sound is None or sound.n < MIN_ITEMS:
-        answer = "Not measured" if sound is None else f"{sound.n:,} chains are too few"
-        return Lamp(
-            question,
-            "unknown",
-            answer,
-            sound,
-            "sound" if sound else None,
-            what,
-            validation,
-            "items" if sound else "equations",
-        )
+    what, sound = f"{MEASURES['sound'].text}; prose is not checked", evidence.share("sound")
+    few = _too_few(evidence, _SOUND, "chains")
+    if few is not None or sound is None:
+        assert few is not None
+        return replace(few, what=what)
     n_chains = evidence.n_checked + evidence.n_undecided
-    n_false = round((1 - sound.point) * sound.n)
-    if n_false:
-        chains = "chain" if n_false == 1 else "chains"
-        return Lamp(
-            question,
-            "no",
-            f"False equation in {n_false:,} {chains}",
-            sound,
-            "sound",
-            what,
-            validation,
-        )
-    if evidence.n_undecided > MAX_UNDECIDED * n_chains:
-        return Lamp(
-            question,
-            "part",
-            f"{evidence.n_undecided:,} chains undecided",
-            sound,
-            "sound",
-            what,
-            validation,
-        )
-    answer = (
-        "Yes, but they are not used"
-        if verdict.rule == "does_not_follow"
-        else "Yes, as far as checked"
-    )
-    return Lamp(question, "yes", answer, sound, "sound", what, validation)
+    mark: Mark = "yes"
+    answer = "Yes, as far as checked"
+    if n_false := round((1 - sound.point) * sound.n):
+        mark, answer = "no", f"False equation in {noun_count(n_false, 'chain')}"
+    elif evidence.n_undecided > MAX_UNDECIDED * n_chains:
+        mark, answer = "part", f"{evidence.n_undecided:,} chains undecided"
+    elif verdict.rule == "does_not_follow":
+        answer = "Yes, but they are not used"
+    return _lamp(evidence, _SOUND, mark, answer, "sound", what)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cotlab.core.types import MIN_VERDICT_ITEMS
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import MIN_VERDICT_ITEMS, Plan
 from cotlab.core.vocabulary import UnknownWordKind, unknown_word_kind
+from cotlab.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    from cotlab.analysis.paired import PairedRow
 
 HIGH = 0.80
 """A share is high where its interval lies at or above this."""
@@ -77,6 +83,14 @@ class Measure:
     """Page and filters at which its numbers and replies are."""
     is_flag: bool = False
     """Whether its value for an item is yes or no."""
+
+    def has_facet(self, text: str) -> bool:
+        """Return whether a facet, as JSON, is one of its scores."""
+        return self.facet.items() <= json.loads(text).items()
+
+    def has_row(self, row: PairedRow) -> bool:
+        """Return whether a row of a comparison is of its scores."""
+        return row.metric == self.metric and self.facet.items() <= dict(row.facet).items()
 
 
 _OTHER_WORDS = "of the steps change the answer when they say the same in other words"
@@ -243,6 +257,18 @@ class Share:
     """Upper end of the interval."""
     n: int
     """Items that have a value."""
+
+    @classmethod
+    def of(cls, interval: Interval) -> Share | None:
+        """Return the share of an interval; None where it has no point or no bounds."""
+        if interval.point is None or interval.lo is None or interval.hi is None:
+            return None
+        return cls(interval.point, interval.lo, interval.hi, interval.n)
+
+    @property
+    def complement(self) -> Share:
+        """Return the share of the others."""
+        return Share(1 - self.point, 1 - self.hi, 1 - self.lo, self.n)
 
     def is_high(self, ceiling: float = 1.0) -> bool:
         """Return whether the interval lies in the upper fifth of what is possible."""
@@ -449,3 +475,36 @@ class RunEvidence:
             if share is not None and is_measure_usable(name, self.validation):
                 return share
         return None
+
+
+def planned_measures(plan: Plan) -> tuple[MeasureName, ...]:
+    """Return the measures that a plan's scorers have a value of, if all goes well."""
+    return tuple(
+        name
+        for name, measure in MEASURES.items()
+        if measure.requires is not None and _has_requirement(plan, *measure.requires)
+    )
+
+
+def _has_requirement(plan: Plan, scorer: str, option: str, value: str) -> bool:
+    for spec in plan.scorers:
+        if spec.name == scorer:
+            chosen = _option_value(scorer, spec.params, option) if option else ""
+            if chosen == value or (not isinstance(chosen, str) and value in chosen):
+                return True
+    return False
+
+
+def sampled_step_fraction(plan: Plan) -> float | None:
+    """Return the share of a chain's steps in which numbers are changed; None for all of them."""
+    fractions = [
+        float(_option_value(spec.name, spec.params, "fraction"))
+        for spec in plan.scorers
+        if spec.name == "robustness"
+    ]
+    return min((fraction for fraction in fractions if fraction < 1), default=None)
+
+
+def _option_value(scorer: str, params: Mapping[str, Any], option: str) -> Any:
+    """Return the value of an option: that of the plan, else its default."""
+    return params.get(option, SCORERS[scorer].options[option])

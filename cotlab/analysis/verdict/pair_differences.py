@@ -7,9 +7,9 @@ claims nothing about a chain, so it needs no such test.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -70,6 +70,11 @@ class HeadlineDifference:
         text = self.label.rpartition(": ")[2]
         return text[:1].lower() + text[1:]
 
+    def paired_values(self, comparison: Comparison) -> pd.DataFrame:
+        """Return the rows of a comparison's pairs that it is made of."""
+        pairs = comparison.pairs
+        return pairs[(pairs["metric"] == self.row.metric) & (pairs["facet"] == self.facet)]
+
     @property
     def size(self) -> float:
         """Absolute difference over the width of its interval; 0 where there is no interval."""
@@ -109,27 +114,22 @@ def with_sound_chains(comparison: Comparison) -> Comparison:
 
     As in a verdict: 1 where the share of true equations among the decided ones is 1, else 0.
     """
-    metric, facet = MEASURES["sound"].metric, MEASURES["sound"].facet
-    pairs = comparison.pairs
-    is_model_chain = pairs["facet"].map(lambda text: facet.items() <= json.loads(text).items())
-    is_sound = (pairs["metric"] == metric) & is_model_chain.astype(bool)
+    measure, pairs = MEASURES["sound"], comparison.pairs
+    metric = measure.metric
+    is_sound = (pairs["metric"] == metric) & pairs["facet"].map(measure.has_facet).astype(bool)
     if not is_sound.any():
         return comparison
     chains = pairs[is_sound].assign(draws=1)
     for side in ("base", "other"):
         chains[side] = (chains[side] >= 1).astype(float).where(chains[side].notna())
     rows = paired_rows(chains, binary_metrics=frozenset({metric}), seed=comparison.seeds[0])
-    others = (row for row in comparison.rows if not _is_measured_by(row, metric, facet))
+    others = (row for row in comparison.rows if not measure.has_row(row))
     return replace(
         comparison,
         pairs=pd.concat([pairs[~is_sound], chains], ignore_index=True),
         rows=(*others, *rows),
         binary_metrics=comparison.binary_metrics | {metric},
     )
-
-
-def _is_measured_by(row: PairedRow, metric: str, facet: Mapping[str, str]) -> bool:
-    return row.metric == metric and facet.items() <= dict(row.facet).items()
 
 
 def headline_differences(
@@ -143,7 +143,7 @@ def headline_differences(
     left_out = []
     for measure in COMPARED_MEASURES:
         record = MEASURES[measure]
-        rows = [row for row in comparison.rows if _is_measured_by(row, record.metric, record.facet)]
+        rows = [row for row in comparison.rows if record.has_row(row)]
         if measure == "wrong" and not rows:
             rows = [row for row in comparison.rows if row.metric == OTHER_ANSWER_METRIC]
         if not rows:
@@ -158,17 +158,14 @@ def headline_differences(
         for measure, row in chosen_rows.items()
     ]
     adjusted_rows = adjust_p_values(p_rows)
+    untested = "to the questions as they stand, against the ground truth"
     differences = [
         HeadlineDifference(
             measure,
             row,
             canonical_json(dict(row.facet)),
-            shares[measure].base,
-            shares[measure].other,
-            shares[measure].difference,
-            validation[measure].text
-            if measure in validation
-            else "to the questions as they stand, against the ground truth",
+            *shares[measure][:3],
+            validation[measure].text if measure in validation else untested,
         )
         for measure, row in zip(chosen_rows, adjusted_rows, strict=True)
     ]
@@ -176,8 +173,7 @@ def headline_differences(
     return tuple(differences), tuple(left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class _PairedShares:
+class _PairedShares(NamedTuple):
     """Both sides of one metric, and their difference."""
 
     base: Interval

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.reply_notes import stored_cut_replies
+from cotlab.analysis.reply_notes import cut_reply_lines, stored_cut_replies
+from cotlab.analysis.report import run_costs
 from cotlab.analysis.verdict.measures import MEASURES
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.analysis.verdict.wording import percent_number
@@ -34,7 +33,6 @@ _REPORTED_SCORERS = ("ablation", "unfaithfulness", "mediation", "verification", 
 
 def method_sentences(
     view: RunView,
-    requests: Mapping[str, Any],
     positions: pd.DataFrame | None,
     *,
     is_unmeasured: bool = False,
@@ -44,8 +42,6 @@ def method_sentences(
     Parameters
     ----------
     view : RunView
-    requests : mapping
-        Counts of requests, as ``run_costs`` gives them.
     positions : DataFrame or None
         The table of the figure by position, where it is shown.
     is_unmeasured : bool
@@ -63,7 +59,7 @@ def method_sentences(
         sentences.append(f"Measured too, and not shown here: {', '.join(others)}.")
     if is_unmeasured:
         sentences.insert(0, _UNMEASURED_SENTENCE)
-    sentences.append(_request_sentence(view, requests))
+    sentences.append(_request_sentence(view))
     if intervals := _interval_sentence(view, positions):
         sentences.append(intervals)
     sentences += _check_sentences(view)
@@ -144,8 +140,8 @@ _SCORER_SENTENCES = {
 }
 
 
-def _request_sentence(view: RunView, requests: Mapping[str, Any]) -> str:
-    plan = view.plan
+def _request_sentence(view: RunView) -> str:
+    plan, requests = view.plan, run_costs(view)["requests"]
     replies = "one reply" if plan.repeats == 1 else f"{plan.repeats} replies"
     if not requests["replies"] and not requests["from_log"]:
         return "No request was answered: no reply stands behind any number."

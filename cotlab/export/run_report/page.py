@@ -6,14 +6,16 @@ import html
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
+from cotlab.analysis.report import provider_version
 from cotlab.analysis.verdict.lamps import Lamp
-from cotlab.analysis.verdict.next_step import next_step_text
-from cotlab.analysis.verdict.result import Mark
-from cotlab.analysis.verdict.wording import Passage, Sentence, percent_number
+from cotlab.analysis.verdict.stored import judge_run_once
+from cotlab.analysis.verdict.verdicts import NOTHING_RULE, Mark, next_step_text
+from cotlab.analysis.verdict.wording import Passage, noun_count, percent_number
+from cotlab.analysis.view import RunView, run_view
 from cotlab.core.text_safety import printable_line
 from cotlab.export.html import html_page
-from cotlab.export.run_report.content import ReportContent, ReportFigure, make_report_content
-from cotlab.export.run_report.methods import join_sentences
+from cotlab.export.run_report.figures import ReportFigure, position_table, report_figures
+from cotlab.export.run_report.methods import join_sentences, limit_sentences, method_sentences
 from cotlab.store.database import Store
 from cotlab.store.run_names import MAX_RUN_NOTE_CHARACTERS
 
@@ -102,71 +104,77 @@ figure,tr,section{break-inside:avoid}}
 def report_html(store: Store, run_id: str) -> str:
     """Return the report of a stored run as a page that needs nothing beside it.
 
+    Every text in it is escaped here.
+
     Raises
     ------
     UnknownName
         If the store has no such run.
     """
-    return render_report(make_report_content(store, run_id))
-
-
-def render_report(content: ReportContent) -> str:
-    """Return the page of a report; every text in it is escaped here."""
-    model, suite = (_escape(name, MAX_NAME_CHARS) for name in (content.model, content.suite))
-    heading, verdict = f"{model} · {suite}", content.result.verdict
-    next_step = next_step_text(verdict, content.result.evidence)
+    view = run_view(store, run_id)
+    result = judge_run_once(view)
+    evidence, verdict, note = result.evidence, result.verdict, view.partial_note
+    positions = position_table(view, evidence)
+    table = None if isinstance(positions, str) else positions
+    is_unmeasured = verdict.rule == NOTHING_RULE
+    methods = join_sentences(method_sentences(view, table, is_unmeasured=is_unmeasured))
+    next_step, day = next_step_text(verdict, evidence), view.planned_at
+    model, suite = (_escape(name, MAX_NAME_CHARS) for name in (evidence.model, view.suite_name))
+    heading, date_text = f"{model} · {suite}", f"{day.day} {day:%B} {day.year}"
     elements = [
         f'<main class="sheet"><header><div><b>cotlab</b> report</div><div>{heading} ·'
-        f" {_items_text(content.n_items)} · {_escape(content.date)}</div></header>",
-        f'<p class="partial"><b>{_escape(content.partial_note)}</b></p>'
-        if content.partial_note
-        else "",
+        f" {noun_count(view.n_items, 'item')} · {_escape(date_text)}</div></header>",
+        f'<p class="partial"><b>{_escape(note)}</b></p>' if note else "",
         '<section class="verdict">',
         _mark_svg(verdict.mark, 34),
         f"<div><h1>{_escape(verdict.headline, MAX_SENTENCE_CHARS)}</h1>",
-        f"<p>{' '.join(_sentence_html(text) for text in verdict.sentences)}</p>",
+        f"<p>{' '.join(''.join(map(_passage_html, text)) for text in verdict.sentences)}</p>",
         f"<p>Next: {_escape(next_step, MAX_SENTENCE_CHARS)}</p>" if next_step else "",
         "</div>",
         "</section>",
-        *_table_elements(content.result.lamps),
+        *_table_elements(result.lamps),
         '<div class="figures">',
         *(
-            _figure_html(i + 1, figure, content.partial_note)
-            for i, figure in enumerate(content.figures)
+            _figure_html(number, figure, note)
+            for number, figure in enumerate(report_figures(view, evidence, positions), start=1)
         ),
         '</div><div class="texts"><section><h2>How it was measured</h2>',
-        f"<p>{_escape(join_sentences(content.methods), MAX_METHOD_CHARS)}</p></section>",
+        f"<p>{_escape(methods, MAX_METHOD_CHARS)}</p></section>",
         "<section><h2>What it does not show</h2><ul>",
-        *(f"<li>{_escape(limit, MAX_SENTENCE_CHARS)}</li>" for limit in content.limits),
+        *(
+            f"<li>{_escape(limit, MAX_SENTENCE_CHARS)}</li>"
+            for limit in limit_sentences(view, result, table)
+        ),
         "</ul></section></div>",
-        *_note_elements(content),
-        f"<footer><span>{' · '.join(_escape(text, 40) for text in content.versions)}</span>",
-        f"<span>{_evidence_text(content.run_id)}</span></footer></main>",
+        f'<p class="soft">Name: {_escape(view.name)}</p>' if view.name else "",
+        f'<p class="soft">Note: {_escape(view.user_note, MAX_RUN_NOTE_CHARACTERS)}</p>'
+        if view.user_note
+        else "",
+        f"<footer><span>{' · '.join(_escape(text, 40) for text in _versions(view))}</span>",
+        "<span>every number leads to its requests: <code>cotlab app</code>,"
+        f" {_escape(f'/run?run={quote(run_id)}', 80)}</span></footer></main>",
     ]
     body = "\n".join(element for element in elements if element)
     return html_page(f"{html.unescape(heading)} · cotlab report", body, _CSS)
 
 
-def _note_elements(content: ReportContent) -> Iterator[str]:
-    """Yield the name and the note that people gave the run."""
-    if content.name:
-        yield f'<p class="soft">Name: {_escape(content.name)}</p>'
-    if content.user_note:
-        yield f'<p class="soft">Note: {_escape(content.user_note, MAX_RUN_NOTE_CHARACTERS)}</p>'
+def _versions(view: RunView) -> list[str]:
+    """Return versions and digests."""
+    digests = {
+        "model": view.plan.subject.revision,
+        "suite": view.suite,
+        "plan": view.plan_digest,
+    }
+    return [
+        f"cotlab {view.code_version}",
+        provider_version(view.plan),
+        *(f"{name} {(digest or 'n/a')[:12]}" for name, digest in digests.items()),
+    ]
 
 
 def _escape(text: str, max_chars: int = 200) -> str:
     line = printable_line(text)
     return html.escape(line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()}…")
-
-
-def _items_text(n_items: int) -> str:
-    return f"{n_items:,} item{'' if n_items == 1 else 's'}"
-
-
-def _evidence_text(run_id: str) -> str:
-    page = _escape(f"/run?run={quote(run_id)}", 80)
-    return f"every number leads to its requests: <code>cotlab app</code>, {page}"
 
 
 def _mark_svg(mark: Mark, size: int) -> str:
@@ -175,10 +183,6 @@ def _mark_svg(mark: Mark, size: int) -> str:
         f'<svg viewBox="0 0 24 24" width="{size}" height="{size}" role="img"'
         f' aria-label="{_MARK_NAMES[mark]}">{shape}</svg>'
     )
-
-
-def _sentence_html(passages: Sentence) -> str:
-    return "".join(_passage_html(passage) for passage in passages)
 
 
 def _passage_html(passage: Passage) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.decisions import threshold_domains
+from cotlab.analysis.tables.calibration import threshold_domains
 from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.core.errors import CotlabError
 from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds, parse_thresholds

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MIN_ITEMS
-from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
+from cotlab.analysis.verdict.verdicts import QUESTION_OPTIONS
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.registry import SCORERS

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MeasureName
-from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.analysis.verdict.validated import load_measure_validation
+from cotlab.analysis.verdict.verdicts import QUESTION_OPTIONS
 from cotlab.ui import access, cached
 from cotlab.ui.address import known_param, write_address
 from cotlab.ui.text import escape_markdown

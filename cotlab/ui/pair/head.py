@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
-from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE, difference_table
+from cotlab.analysis.tables.several_runs import HEADLINE_FIGURE, difference_table
 from cotlab.analysis.verdict.measures import MEASURES, MIN_ITEMS
 from cotlab.analysis.verdict.pair_differences import (
     HeadlineDifference,

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.checked_share import composite_lines
+from cotlab.analysis.readable import composite_lines
 from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import (
     ParaphraseChain,

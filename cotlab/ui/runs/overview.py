@@ -8,10 +8,13 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.reply_notes import stored_restated_steps
+from cotlab.analysis.reply_notes import (
+    cut_reply_lines,
+    restated_step_lines,
+    restated_step_warnings,
+    stored_restated_steps,
+)
 from cotlab.analysis.report import run_costs
-from cotlab.analysis.restated_steps import restated_step_lines, restated_step_warnings
 from cotlab.analysis.view import RunView
 from cotlab.run.config import config_to_yaml, stored_options
 from cotlab.run.summary import overshoot_warnings

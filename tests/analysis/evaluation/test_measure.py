@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from cotlab.analysis.evaluation.as_json import evaluation_json
 from cotlab.analysis.evaluation.measure import (
     NoLabelledChains,
     evaluate_chains,
@@ -20,6 +19,7 @@ from cotlab.analysis.evaluation.results import (
     UNINFORMATIVE,
     Evaluation,
     SignalResult,
+    evaluation_json,
     headline,
 )
 from cotlab.analysis.evaluation.signals import EvaluationData, load_labelled_chains
@@ -170,13 +170,6 @@ def test_models_own_chains_have_raters_labels_only_and_share_questions(store: St
     assert any("model's own" in note for note in evaluation.notes)
 
 
-def test_raters_come_before_imported_labels(store: Store) -> None:
-    add_run(store, "run", suite(), {"verification": values("perfect")})
-    flipped = [not sound for sound in SOUND]
-    rate(store, "run", flipped)
-    assert by_name(evaluate_runs(store, ["run"]))["verification"].auroc.point == 0
-
-
 def test_one_kind_of_chain_and_unknown_names_are_refused(store: Store) -> None:
     all_sound = suite(sound=[True] * N_CHAINS)
     add_run(store, "run", all_sound, {"verification": values("weak")})
@@ -222,14 +215,6 @@ def test_json_has_every_number_by_target_and_metric(store: Store) -> None:
     assert target["location"]["first_mistake_step"]["pb_f1"] == 1
 
 
-def test_hostile_names_stay_text(store: Store) -> None:
-    name = "<b>'; DROP TABLE runs; --[bold]"
-    add_run(store, name, suite(name), {"verification": values("weak")}, facet={"a": name})
-    add_run(store, "b", suite(name), {"verification": values("chance")}, facet={"a": "b"})
-    evaluation = evaluate_runs(store, [name, "b"])
-    assert f"verification (a={name})" in by_name(evaluation)
-
-
 def test_without_details_the_numbers_are_the_same_and_one_signal_has_the_rest(store: Store) -> None:
     add_run(store, "run", suite(), {"verification": values("weak"), "weak_link": values("chance")})
     data = EvaluationData(load_labelled_chains(store, ["run"]), 0)
@@ -246,3 +231,18 @@ def test_without_details_the_numbers_are_the_same_and_one_signal_has_the_rest(st
         assert signal_details(data, "chain_sound", first.name) == second
     with pytest.raises(UnknownName):
         signal_details(data, "chain_sound", "nothing")
+
+
+def test_hostile_names_stay_text(store: Store) -> None:
+    name = "<b>'; DROP TABLE runs; --[bold]"
+    add_run(store, name, suite(name), {"verification": values("weak")}, facet={"a": name})
+    add_run(store, "b", suite(name), {"verification": values("chance")}, facet={"a": "b"})
+    evaluation = evaluate_runs(store, [name, "b"])
+    assert f"verification (a={name})" in by_name(evaluation)
+
+
+def test_raters_come_before_imported_labels(store: Store) -> None:
+    add_run(store, "run", suite(), {"verification": values("perfect")})
+    flipped = [not sound for sound in SOUND]
+    rate(store, "run", flipped)
+    assert by_name(evaluate_runs(store, ["run"]))["verification"].auroc.point == 0

@@ -147,9 +147,3 @@ def test_without_a_calibrator_a_run_has_its_raw_scores_only(tmp_path: Path) -> N
     assert table.loc[table["group"] == "no label", "count"].sum() == 5
     for name in ("reliability_diagram", "calibrator_curves", "calibrator_comparison"):
         assert isinstance(make_figure_table(RunView.read(store, "run-1"), name), MissingFigure)
-
-
-def test_no_chain_gives_a_table_without_rows() -> None:
-    assert tables.histogram_table(
-        pd.Series([], dtype=float), pd.Series([], dtype=object), "r_raw"
-    ).empty

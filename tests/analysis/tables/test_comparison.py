@@ -10,25 +10,21 @@ from cotlab.analysis.paired import RATE_METRIC, SCORE_METRIC
 from cotlab.analysis.tables.comparison import (
     AxisPosition,
     bar_row,
-    default_layout,
     order_by_epoch,
     replace_rates,
 )
 from cotlab.analysis.tables.unfaithfulness import (
-    category_points,
     classifier_choices,
     classifier_kappa_pairs,
     classifier_points,
-    judge_points,
-    rate_points,
-    sweep_points,
+    graded_classifiers,
 )
-from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
-from cotlab.figures import style
-from cotlab.figures.unfaithfulness import judge_by_epoch, threshold_sweep, unfaithful_rates
+from cotlab.core.types import Item, ModelRef, Suite
+from cotlab.figures.unfaithfulness import unfaithful_rates
 from cotlab.metrics import unfaithfulness as cards_unfaithfulness
 from cotlab.store import write
 from cotlab.store.database import Store
+from tests.support.stores import add_run
 
 N = 8
 SUITE = Suite.from_items("s", [Item(f"i{k}", f"Question {k // 2}?", "1", (), "") for k in range(N)])
@@ -40,12 +36,6 @@ VALUES = {"base": lambda k: 1.0, "one": lambda k: k / N, "two": lambda k: float(
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store(tmp_path_factory.mktemp("pairs") / "store")
     for run, value in VALUES.items():
-        plan = Plan(
-            "s",
-            SUITE.digest,
-            {"subject": ModelRef("echo", run)},
-            (ScorerSpec("unfaithfulness", 1, {}),),
-        )
         told = []
         for k, item in enumerate(SUITE.items):
             own = [
@@ -63,19 +53,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
                     )
                 )
             told.append(write.EndedItem("unfaithfulness", 1, "p", item.id, tuple(own)))
-        with store.writing() as connection:
-            write.add_suite(connection, SUITE)
-            write.add_run(
-                connection,
-                run,
-                plan,
-                config={},
-                code_version="t",
-                output="",
-                redacted=False,
-                n_items=N,
-            )
-            write.add_ended(connection, run, told)
+        models = {"subject": ModelRef("echo", run)}
+        add_run(store, run, SUITE, told, models=models, scorers=("unfaithfulness",), status=None)
     return store
 
 
@@ -131,38 +110,10 @@ def test_runs_are_ordered_by_epoch_where_they_have_one() -> None:
     ], "as they are given"
 
 
-def test_models_stand_along_the_axis_where_no_run_has_an_epoch() -> None:
-    assert default_layout({"r1": ("x", {}), "r2": ("y", {})}) == ("model", "model")
-    assert default_layout({"r1": ("x", {}), "r2": ("x", {})}) == ("run", "model")
-
-
 def values(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=["run", "name", "item_id", "value"])
     metric = ["judge_score" if name.startswith("judge") else SCORE_METRIC for name in found["name"]]
     return found.assign(metric=metric, category="c", why=None)
-
-
-def test_what_is_the_same_in_all_runs_does_not_stand_in_their_names() -> None:
-    table = values([("r1", "hint", "i", 1.0), ("r2", "hint", "i", 0.0)])
-    models = category_points(
-        table, {"r1": AxisPosition("hinted", "x"), "r2": AxisPosition("hinted", "y")}, "hint", 0.5
-    )
-    assert list(models["group"]) == ["x", "y"]
-    both = category_points(
-        table,
-        {"r1": AxisPosition("base", "base"), "r2": AxisPosition("tuned", "epoch 1")},
-        "hint",
-        0.5,
-    )
-    assert list(both["group"]) == ["base", "tuned · epoch 1"]
-
-
-def test_a_group_looks_the_same_in_the_figure_of_judges_as_beside_the_base() -> None:
-    where = {"r1": AxisPosition("base", "base"), "r2": AxisPosition("tuned", "epoch 1")}
-    table = values([("r2", "judge a", f"i{k}", float(k)) for k in range(30)])
-    fig = judge_by_epoch(judge_points(table, where, {}))
-    dots = [t for t in fig.data if t.name == "tuned" and t.error_x.array is not None]
-    assert dots[0].marker.color == style.category_styles(["base", "tuned"])["tuned"].colour
 
 
 def test_why_kappa_is_not_there_names_the_classifier() -> None:
@@ -192,21 +143,6 @@ def test_all_classifiers_stand_in_rows_with_value_interval_and_n() -> None:
     assert classifier_choices(["hint", "truncation"], 9) == ["hint", "truncation", "all"]
 
 
-def test_models_stand_in_rows_and_a_sweep_has_them_within_half_a_step() -> None:
-    for n in (3, 12):
-        names = [f"published/model-{k}" for k in range(n)]
-        where = {name: AxisPosition("hinted", name) for name in names}
-        table = values([(name, "hint", f"i{k}", float(k % 2)) for name in names for k in range(30)])
-        fig = unfaithful_rates(rate_points(table, where, "hint"))
-        assert list(fig.layout.yaxis.ticktext) == names
-        swept = threshold_sweep(sweep_points(table, where, "hint", 0.5))
-        for trace in swept.data:
-            if trace.name and len(trace.x or ()) > 10:
-                assert max(abs(x - step / 20) for step, x in enumerate(trace.x)) < 0.025, (
-                    "within half a step"
-                )
-
-
 def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
     rows = [
         {
@@ -234,15 +170,8 @@ def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
     assert "not independent" in both["reason"]
 
 
-def test_single_scores_are_drawn_below_a_sweep_where_they_are_few() -> None:
-    """Two runs of 12 responses have a line of their own each; of 30 none is drawn."""
-    where = {name: AxisPosition("hinted", name) for name in ("a", "b")}
-    for n, lines in ((12, 2), (30, 0)):
-        table = values([(name, "hint", f"i{k}", k / n) for name in where for k in range(n)])
-        rug = [
-            t
-            for t in threshold_sweep(sweep_points(table, where, "hint", 0.5)).data
-            if t.y and max(t.y) < 0
-        ]
-        assert [sorted(t.x) for t in rug] == [[k / n for k in range(n)]] * lines
-        assert len({t.y[0] for t in rug}) == lines
+def test_a_score_of_0_or_1_has_no_threshold() -> None:
+    rows = [("hint", 0.0), ("hint", 1.0), ("combined", 1.0), ("combined", 0.4), ("none", None)]
+    values = pd.DataFrame(rows, columns=["name", "value"]).assign(metric=SCORE_METRIC)
+    assert graded_classifiers(values) == ["combined"]
+    assert graded_classifiers(values[values["name"] != "combined"]) == []

@@ -9,7 +9,7 @@ import pytest
 from cotlab.analysis.compare_verdict import judge_pair
 from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, MissingFigure
-from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE
+from cotlab.analysis.tables.several_runs import HEADLINE_FIGURE
 from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import Store
@@ -45,13 +45,6 @@ def test_it_has_the_numbers_of_the_page(store: Store) -> None:
     assert result.table["point"].iloc[0] == -1.0 and "(run follows); other: " in result.note
     figure = FIGURES["paired_differences"](result.table)
     assert "−1.00" in str(figure.to_dict())
-
-
-def test_several_runs_are_named_in_each_row(store: Store) -> None:
-    result = printed(store, "follows", "bypass", "hints")
-    assert isinstance(result, FigureData)
-    endings = {label.rpartition(" ")[2] for label in result.table["label"]}
-    assert endings == {"(bypass)", "(hints)"}
 
 
 def test_what_cannot_be_compared_says_why(store: Store) -> None:

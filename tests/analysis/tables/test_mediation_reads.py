@@ -47,9 +47,3 @@ def test_each_table_is_the_one_of_all_scores(
     make = getattr(mediation, name)
     tables = [make(mediation.with_facets(scores), means, setting) for scores in (read, every)]
     assert tables[0].to_csv() == tables[1].to_csv() and len(tables[0])
-
-
-def test_all_values_are_read_where_they_are_shown(view: RunView) -> None:
-    every = view.scores("control_is_noop", with_evidence=False)
-    read = scores_without_value(view.store, view.id, ["control_is_noop"], None)
-    assert read["value"].tolist() == every["value"].tolist() and len(read)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
-from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import (
     FIGURE_TABLES,
@@ -16,17 +14,16 @@ from cotlab.analysis.tables.catalogue import (
     make_figure_table,
 )
 from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice, FigureData, MissingFigure
-from cotlab.analysis.view import MAX_RUNS, RunView
-from cotlab.cli.main import app
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
-from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
-from cotlab.export import bundle
+from cotlab.core.types import Item, ModelRef, Suite
 from cotlab.export import recipe as wanted
 from cotlab.export.recipe import recipe_from_json, recipe_to_json
 from cotlab.metrics import judge as cards_judge
 from cotlab.metrics import unfaithfulness as cards_unfaithfulness
 from cotlab.store import write
 from cotlab.store.database import Store
+from tests.support.stores import add_run
 
 pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[3]
@@ -72,41 +69,24 @@ def add(
             cards_unfaithfulness.CHAIN_STEPS.score(item, float(k + 1), facet={"chain": "own"}),
             cards_unfaithfulness.KEYWORD_RATIO.score(item, float(k + 1), facet={"chain": "own"}),
         ]
-        return (
-            *found,
-            *(
-                [cards_judge.JUDGE_SCORE.score(item, float(k - 3), facet={"judge": "j"})]
-                if run == "one"
-                else []
-            ),
-        )
+        if run == "one":
+            found.append(cards_judge.JUDGE_SCORE.score(item, float(k - 3), facet={"judge": "j"}))
+        return tuple(found)
 
-    plan = Plan(
-        suite.name,
-        suite.digest,
-        {"subject": ModelRef("echo", "m")},
-        (ScorerSpec("unfaithfulness", 1, {}),),
-        tags=tags,
-    )
     told = [
         write.EndedItem("unfaithfulness", 1, "p", item.id, scores(item, k))
         for k, item in enumerate(suite.items)
     ]
-    with store.writing() as connection:
-        write.add_suite(connection, suite)
-        write.add_run(
-            connection,
-            run,
-            plan,
-            config={},
-            code_version="t",
-            output="",
-            redacted=False,
-            n_items=len(suite.items),
-        )
-        if ended:
-            write.add_ended(connection, run, told)
-            write.set_status(connection, run, "done")
+    add_run(
+        store,
+        run,
+        suite,
+        told if ended else [],
+        models={"subject": ModelRef("echo", "m")},
+        scorers=("unfaithfulness",),
+        tags=tags,
+        status="done" if ended else None,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -128,30 +108,12 @@ def table_of(
 
 
 def test_a_run_comes_with_the_tagged_runs_of_its_suite(store: Store) -> None:
-    assert {one.run_id for one in RunView.read(store, "one").tagged_runs} == {
-        "base",
-        "one",
-        "two",
-        "empty",
+    runs = {
+        name: {one.run_id for one in RunView.read(store, name).tagged_runs}
+        for name in ("one", "bare")
     }
-    assert {one.run_id for one in RunView.read(store, "bare").tagged_runs} == {
-        "base",
-        "one",
-        "two",
-        "bare",
-        "empty",
-    }
+    assert runs["one"] == {"base", "one", "two", "empty"} == runs["bare"] - {"bare"}
     assert [one.run_id for one in RunView.read(store, "elsewhere").tagged_runs] == ["elsewhere"]
-
-
-def test_a_figure_has_at_most_so_many_runs_and_the_one_asked_for_among_them(tmp_path: Path) -> None:
-    store = Store(tmp_path / "many")
-    for k in range(MAX_RUNS + 3):
-        add(store, f"r{k:02d}", SUITE, {"epoch": str(k)}, [1.0] * N)
-    found = [one.run_id for one in RunView.read(store, "r00").tagged_runs]
-    assert len(found) == MAX_RUNS and found[-1] == "r00"
-    note = table_of(store, "r00", "unfaithful_rates").note
-    assert f"Runs: {MAX_RUNS}, r00 and those with tags on its suite." in note
 
 
 def test_rates_are_those_of_every_run(store: Store) -> None:
@@ -212,12 +174,6 @@ def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
     assert all(isinstance(silent[name], MissingFigure) for name in OVER_RUNS)
 
 
-def test_the_caption_of_a_sweep_names_the_chosen_threshold_alone(store: Store) -> None:
-    (recipe,), _ = wanted.make_recipes(RunView.read(store, "one"), ["threshold_sweep"])
-    told = bundle.figure_caption(recipe)
-    assert "Dashed: the chosen threshold, 0.5." in told and "Threshold:" not in told
-
-
 def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:
     recipes, absent = wanted.make_recipes(RunView.read(store, "one"))
     assert {recipe.name for recipe in recipes} == OVER_RUNS | {
@@ -228,34 +184,3 @@ def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:
         again = recipe_from_json(recipe_to_json(recipe))
         assert again.draw().to_json() == recipe.draw().to_json()
         assert "<b>bold" not in again.draw().to_json().split('"meta"')[0]
-
-
-def test_a_classifier_is_chosen_on_the_command_line(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    words = [
-        "figures",
-        "one",
-        "--out",
-        str(tmp_path),
-        "--figure",
-        "unfaithful_rates",
-        "--format",
-        "html",
-    ]
-    told = CliRunner().invoke(app, [*words, "--classifier", "early_answer"])
-    assert told.exit_code == 0, told.output
-    assert "Classifier early_answer, unfaithful from a score of 0.5 on." in (
-        tmp_path / "unfaithful_rates.caption.txt"
-    ).read_text("utf-8")
-
-
-def test_the_page_offers_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=300)
-    page.switch_page(str(ROOT / "pages/figures.py"))
-    page.query_params |= {"run": "one", "figure": "paired_differences"}
-    page.run()
-    assert not page.exception and len(page.get("plotly_chart")) == 1
-    assert any("Base: base." in text.value for text in page.text)

@@ -10,7 +10,7 @@ import pytest
 from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import FigureChoice, FigureData
 from cotlab.analysis.tables.run import absent_modes_note, run_ccs_metrics
-from cotlab.analysis.verdict.headlines import order_by_validation
+from cotlab.analysis.verdict.validated import order_by_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.types import CCS_METRICS
 from cotlab.figures.steps import ccs_by_position
@@ -43,12 +43,6 @@ def test_the_metric_that_a_verdict_is_read_from_opens_the_page(views: dict[str, 
     )
     named = [trace.name for trace in figure.data if trace.showlegend]
     assert named == ["corrupt", "paraphrase", "remove"]
-
-
-def test_with_removal_alone_the_page_opens_on_it(views: dict[str, RunView]) -> None:
-    data = make_figure_table(views["one"], "ccs_by_position", FigureChoice())
-    assert isinstance(data, FigureData) and data.note == ""
-    assert "Shown: remove." in ccs_by_position(data.table).layout.meta["subtitle"]
 
 
 def test_the_order_is_that_of_the_validation_report(tmp_path: Path) -> None:
