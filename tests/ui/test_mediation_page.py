@@ -14,7 +14,7 @@ from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import MissingFigure, count_reasons
 from cotlab.analysis.view import RunView
 from cotlab.store.database import Store
-from cotlab.ui.mediation.item import token_rows
+from cotlab.ui.mediation import token_rows
 from tests.support.figure_texts import head
 from tests.support.mediation_store import (
     HOSTILE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,31 +16,6 @@ from cotlab.store.recorded_models import short_model_name
 
 HEADLINE_FIGURE = "headline_differences"
 """Name of the figure among those of a run."""
-
-
-def difference_table(differences: Sequence[HeadlineDifference]) -> pd.DataFrame:
-    """Return the differences of two runs as the page Compare lists them, a row a metric.
-
-    Shares and differences are in [0, 1] and [-1, 1]; a number that does not exist is None.
-    """
-    return pd.DataFrame(
-        [
-            {
-                "metric": entry.label,
-                "n": entry.row.n,
-                "base": entry.base.point,
-                "other": entry.other.point,
-                "difference": entry.difference.point,
-                "lo": entry.difference.lo,
-                "hi": entry.difference.hi,
-                "method": entry.difference.method,
-                "reason": entry.difference.reason,
-                "p_adjusted": entry.row.adjusted,
-                "validation": entry.validation,
-            }
-            for entry in differences
-        ]
-    )
 
 
 def _named(view: RunView) -> str:

@@ -193,10 +193,15 @@ def _cells_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigu
     return FigureData(table, choice=FigureChoice(metric=measure))
 
 
+def mediation_settings(view: RunView) -> dict[str, mediation.Setting]:
+    """Return the settings of a run that have a CMI, by their keys, the usual one first."""
+    groups = mediation.with_facets(view.score_groups)
+    return {"~".join(s): s for s in mediation.available_settings(groups)}
+
+
 def select_mediation_setting(view: RunView, choice: FigureChoice) -> mediation.Setting | None:
     """Return the chosen setting, or the first; None where the run has none."""
-    groups = mediation.with_facets(view.score_groups)
-    settings_by_key = {"~".join(s): s for s in mediation.available_settings(groups)}
+    settings_by_key = mediation_settings(view)
     return (
         settings_by_key[choice.select("setting", list(settings_by_key))]
         if settings_by_key
@@ -213,9 +218,7 @@ def _mediation_maker(
         setting = select_mediation_setting(view, choice)
         if setting is None:
             return missing_scorer_reason("mediation")
-        scores = mediation.with_facets(
-            view.scores(*mediation.METRICS_BY_TABLE[table_name], with_evidence=False)
-        )
+        scores = mediation.suite_scores(view, *mediation.METRICS_BY_TABLE[table_name])
         means = mediation.with_facets(view.estimates)
         if table_name == "density" and (reason := mediation.refused_cmi_reason(means, setting)):
             return MissingFigure(f"CMI by share of positions is not drawn: {reason}")

@@ -131,6 +131,14 @@ def _classifier_maker(
             return missing_scorer_reason("unfaithfulness")
         if make_points is unfaithful.classifier_points:
             classifiers = unfaithful.classifier_choices(classifiers, len(group.positions))
+        if make_points is unfaithful.sweep_points:
+            graded = unfaithful.graded_classifiers(group.values)
+            classifiers = [name for name in classifiers if name in graded]
+            if choice.classifier not in (None, *classifiers) or not classifiers:
+                return MissingFigure(
+                    "each score is 0 or 1, so there is no threshold: every one above 0 gives the"
+                    " same rate"
+                )
         name = choice.select("classifier", classifiers)
         table = make_points(group.values, group.positions, name, UNFAITHFUL_THRESHOLD)
         limit_note = ""
