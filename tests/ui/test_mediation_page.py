@@ -143,13 +143,6 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(
     assert len(figures(open_item(run="run-1"))) == 2
 
 
-def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_item(run="run-1", item="i-00")
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value
-
-
 def test_tokens_stand_in_runs_of_one_role() -> None:
     blocks = token_rows({"positions": POSITIONS, "pieces": PIECES, "layers": 4}, "other")
     assert [b.label for b in blocks] == [

@@ -217,17 +217,6 @@ def test_a_false_equation_is_quoted(filled: Path, monkeypatch: pytest.MonkeyPatc
     ]
 
 
-@pytest.mark.parametrize("query", [{}, {"item": "i-00"}])
-def test_text_of_the_model_is_never_markup(
-    filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", **query)
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value
-    assert "<script>" not in json.dumps([f["layout"] for f in figures(app).values()])
-
-
 def test_parts_come_from_their_own_scorers_without_a_composite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

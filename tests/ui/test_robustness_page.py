@@ -318,17 +318,6 @@ def test_own_chains_and_several_draws(tmp_path: Path, monkeypatch: pytest.Monkey
     assert any(text.startswith("Step 1: 9 + 0 = 9.") for text in rows_of(app))
 
 
-@pytest.mark.parametrize("query", [{}, {"more": "true"}])
-def test_text_of_the_model_is_never_markup(
-    filled: Path, monkeypatch: pytest.MonkeyPatch, query: dict[str, str]
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03", **query)
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value
-    assert not any("<script>" in e.label for e in app.expander)
-
-
 @pytest.mark.parametrize("form", ["continuation", "prefill", "chat"])
 @pytest.mark.parametrize("before", [(), ("Step 1: a.", "Step 2:\nb.")])
 def test_the_perturbed_step_is_read_from_the_request(form: Any, before: tuple[str, ...]) -> None:
