@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.paired import SCORE_METRIC
 from cotlab.analysis.tables.declare import FigureChoice, FigureData
+from cotlab.analysis.tables.several_runs import graded_classifiers
 from cotlab.analysis.tables.unfaithfulness import (
     JUDGE_METRIC,
     PROCESS_METRIC,
@@ -157,11 +158,18 @@ def _render_tested_classifiers(classifiers: Sequence[str]) -> None:
 
 def render_rates_in_detail(view: UnfaithfulnessView) -> None:
     """Show the rate by threshold and by category, and how well the classifiers agree."""
-    classifier = view.chosen_classifiers[0]
+    chosen = view.chosen_classifiers
+    graded = graded_classifiers(cached.cached_run_view(view.runs[0]), view.choice.runs)
     st.header("Does the threshold matter?")
-    view.show("threshold_sweep", None if view.classifier == ALL_CLASSIFIERS else classifier)
+    if ungraded := [name for name in chosen if name not in graded]:
+        st.caption(
+            f"Classifier {escape_markdown(', '.join(ungraded))}: each score here is 0 or 1, so"
+            " there is no threshold: every one above 0 gives the same rate."
+        )
+    for name in [name for name in chosen if name in graded][:1]:
+        view.show("threshold_sweep", name)
     st.header("By category")
-    view.show("unfaithful_by_category", classifier)
+    view.show("unfaithful_by_category", chosen[0])
     st.header("Do the classifiers agree?")
     view.show("classifier_agreement")
     components.show_card("classifier_kappa")

@@ -96,6 +96,11 @@ def _run_group(view: RunView, ids_text: str | None) -> RunGroup:
     return RunGroup(view, members, ids_text is not None, item_values, positions)
 
 
+def graded_classifiers(view: RunView, ids_text: str | None) -> list[str]:
+    """Return the classifiers of a figure of these runs whose scores have a threshold."""
+    return unfaithful.graded_classifiers(_run_group(view, ids_text).values)
+
+
 def _runs_note(view: RunView, members: Sequence[RunView], runs: list[str]) -> str:
     """Name the runs of a figure, and which of them are partial; "" where it is of one."""
     if len(runs) < 2:
@@ -131,14 +136,6 @@ def _classifier_maker(
             return missing_scorer_reason("unfaithfulness")
         if make_points is unfaithful.classifier_points:
             classifiers = unfaithful.classifier_choices(classifiers, len(group.positions))
-        if make_points is unfaithful.sweep_points:
-            graded = unfaithful.graded_classifiers(group.values)
-            classifiers = [name for name in classifiers if name in graded]
-            if choice.classifier not in (None, *classifiers) or not classifiers:
-                return MissingFigure(
-                    "each score is 0 or 1, so there is no threshold: every one above 0 gives the"
-                    " same rate"
-                )
         name = choice.select("classifier", classifiers)
         table = make_points(group.values, group.positions, name, UNFAITHFUL_THRESHOLD)
         limit_note = ""
