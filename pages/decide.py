@@ -2,7 +2,7 @@
 
 from cotlab.ui import components
 from cotlab.ui.address import open_tab
-from cotlab.ui.decisions.road import render_road
+from cotlab.ui.decisions.tab import render_road
 
 components.render_heading("Decide", "Which answers can be released?")
 render_road()
@@ -10,7 +10,7 @@ tab, panel = open_tab("decide", preserved=("run",))
 with panel:
     match tab:
         case "calibrate":
-            from cotlab.ui.calibration.tab import render_calibrate_tab as render
+            from cotlab.ui.calibration import render_calibrate_tab as render
         case "policy":
             from cotlab.ui.decisions.tab import render_policy_tab as render
         case "decisions":

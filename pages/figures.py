@@ -9,9 +9,8 @@ row = figures.select_figure_run()
 chosen = figures.select_figure(row) if row is not None else None
 if row is not None and chosen is not None:
     preset = figures.select_preset()
-    recipes = figures.select_recipes(row, chosen, preset)
-    for recipe in recipes:
-        figures.render_figure(recipe, preset)
-    figures.render_downloads(recipes, preset)
+    recipe = figures.make_recipe(chosen, preset)
+    figures.render_figure(recipe, preset)
+    figures.render_downloads(recipe, preset)
     figures.render_all_figures(row, preset)
     figures.render_command(chosen, preset)

@@ -16,11 +16,11 @@ if run is not None:
                 case "steps":
                     from cotlab.ui.steps import render_steps_tab as render
                 case "robustness":
-                    from cotlab.ui.robustness.tab import render_robustness_tab as render
+                    from cotlab.ui.robustness import render_robustness_tab as render
                 case "mediation":
-                    from cotlab.ui.mediation.tab import render_mediation_tab as render
+                    from cotlab.ui.mediation import render_mediation_tab as render
                 case "reliability":
-                    from cotlab.ui.reliability.tab import render_reliability_tab as render
+                    from cotlab.ui.reliability import render_reliability_tab as render
                 case "unfaithfulness":
                     from cotlab.ui.unfaithfulness import render_unfaithfulness_tab as render
                 case _:

@@ -131,7 +131,7 @@ def bind_to_address(
         chosen = st.session_state[name]
         write_address(
             {
-                name: None if chosen == default else format_value(chosen),
+                name: None if chosen in (default, None) else format_value(chosen),
                 **dict.fromkeys(cleared_params),
             }
         )
@@ -172,12 +172,15 @@ def bind_integer(name: str, lo: int, hi: int) -> dict[str, Any]:
     return bind_to_address(name, lo, parse)
 
 
-def bind_choice(name: str, options: Sequence[str], default: str | None = None) -> dict[str, Any]:
+def bind_choice(
+    name: str, options: Sequence[str], cleared_params: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return key and callback of a widget of one of ``options``, by default the first."""
     return bind_to_address(
         name,
-        options[0] if default is None else default,
+        options[0],
         lambda text: text if text in options else None,
+        cleared_params=cleared_params,
     )
 
 

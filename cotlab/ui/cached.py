@@ -19,22 +19,18 @@ from cotlab.analysis.tables.declare import (
     FigureData,
     MissingFigure,
 )
-from cotlab.analysis.tables.mediation import (
-    MAX_RAW_ITEMS,
-    Setting,
-    available_settings,
-    with_facets,
-)
 from cotlab.analysis.verdict.measures import HEADLINE_METRICS, Validation
 from cotlab.analysis.verdict.validated import headline_record, headline_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Suite
 from cotlab.store import read
+from cotlab.store.calibrators import count_drift_checks, current_calibrator
 from cotlab.store.database import FileState, Store, store_folder
-from cotlab.store.facet_scores import list_facets, scores_without_value
+from cotlab.store.decisions import current_policy
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRun, LiveRunStore
+from cotlab.store.pending import last_label_number
 from cotlab.store.responses import ResponseLog
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 
@@ -147,20 +143,53 @@ def has_scorer(run: RunView, *names: str) -> bool:
 
 def cached_run_view(run: RunView) -> RunView:
     """Return a run with what was read of its scores, the same until some of them are written."""
-    return _run_view_at_revision(run.id, run.revision)
+    return _run_view_at_revisions(run.id, _figure_revisions(run))
+
+
+def _figure_revisions(run: RunView, *others: str) -> tuple[tuple[str, int], ...]:
+    """Return the revisions of what a run's figures may show: all runs on its suite, and others."""
+    return tuple(
+        (other.id, other.revision)
+        for other in stored_runs()
+        if other.suite == run.suite or other.id in others
+    )
 
 
 @cache_by_store(8, copies_results=False)
-def _run_view_at_revision(run_id: str, revision: int) -> RunView:
+def _run_view_at_revisions(run_id: str, revisions: tuple[tuple[str, int], ...]) -> RunView:
     return RunView.read(store(), run_id)
 
 
-@cache_by_store(32, "Making the table")
 def run_figure_table(
-    run_id: str, revision: int, name: str, choice: FigureChoice = DEFAULT_CHOICE
+    run: RunView, name: str, choice: FigureChoice = DEFAULT_CHOICE
 ) -> FigureData | MissingFigure:
-    """Return the table of a figure of a run, as its report, its figures and its files have it."""
-    return make_figure_table(_run_view_at_revision(run_id, revision), name, choice)
+    """Return the table of a figure of a run, as its report, its figures and its files have it.
+
+    Raises
+    ------
+    ConfigError
+        If the run does not have what was chosen.
+    """
+    revisions = _figure_revisions(run, *(choice.runs or "").split(","))
+    return _figure_table(run.id, revisions, read_once(_release_state), name, choice)
+
+
+@cache_by_store(64, "Making the table")
+def _figure_table(
+    run_id: str,
+    revisions: tuple[tuple[str, int], ...],
+    release_state: tuple[int, ...],
+    name: str,
+    choice: FigureChoice,
+) -> FigureData | MissingFigure:
+    return make_figure_table(_run_view_at_revisions(run_id, revisions), name, choice)
+
+
+def _release_state(store: Store) -> tuple[int, ...]:
+    """Return what figures depend on besides runs: labels, calibrator, policy and drift checks."""
+    in_use = (current_calibrator(store), current_policy(store))
+    versions = [0 if row is None else int(row["version"]) for row in in_use]
+    return last_label_number(store), *versions, count_drift_checks(store)
 
 
 @cache_by_store(32, "Reading scores")
@@ -181,43 +210,6 @@ def load_estimates(run_id: str, revision: int) -> pd.DataFrame:
         mode=[facet.get("mode", "") for facet in facets],
         ccs=[facet.get("metric", "") for facet in facets],
     )
-
-
-@cache_by_store(32, "Reading scores")
-def mediation_item_scores(
-    run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str
-) -> pd.DataFrame:
-    """Return scores of an item of a mediation run, with a column for each facet name."""
-    rows = read.select_scores(store(), run_id, metrics=metrics, items=[item_id])
-    return with_facets(rows)
-
-
-@cache_by_store(32, "Reading scores")
-def mediation_table_scores(
-    run_id: str, revision: int, metrics: tuple[str, ...], *, with_values: bool = False
-) -> pd.DataFrame:
-    """Return what tables over the suite read of the scores of a mediation run.
-
-    Those without a value, with the reason; of facets with ``MAX_RAW_ITEMS`` items or fewer, and
-    where ``with_values``, also those with one. Columns metric, facet, value, reason, and one for
-    each facet name.
-    """
-    estimates = read.run_estimates(store(), run_id, metrics)
-    small_facets = estimates.loc[estimates["n"] <= MAX_RAW_ITEMS, "facet"].unique().tolist()
-    rows = scores_without_value(store(), run_id, metrics, None if with_values else small_facets)
-    return with_facets(rows)
-
-
-@cache_by_store(32)
-def mediation_settings(run_id: str, revision: int) -> list[Setting]:
-    """Return the settings of a mediation run that have a CMI, the usual one first."""
-    facets = list_facets(store(), run_id, "cmi")
-    return available_settings(with_facets(pd.DataFrame({"metric": "cmi", "facet": facets})))
-
-
-def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:
-    """Return estimates of a mediation run, with a column for each facet name."""
-    return with_facets(load_estimates(run_id, revision))
 
 
 @cache_by_store(8)

@@ -130,40 +130,36 @@ def source_text(rows: Sequence[RunView]) -> str:
     return escape_markdown(f"{noun}: {'; '.join(sources)}{more_text}.")
 
 
-def show_run_figure(
-    name: str,
-    table: pd.DataFrame,
-    key: str,
-    row: RunView,
-    note: str = "",
-    on_click: ClickHandler | None = None,
-    *,
-    paper_name: str | None = "",
-    choice: FigureChoice = DEFAULT_CHOICE,
-) -> None:
-    """Show a registered figure whose evidence is the items of the run, which its caption names.
-
-    ``paper_name`` is its name among the figures of a run, by default that of the figure, and
-    ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
-    """
-    evidence = run_link(row.id, "items")
-    paper = None
-    if paper_name is not None:
-        paper = PaperFigure(row.id, paper_name or name, choice)
-    notes = " ".join(part for part in (note, source_text([row])) if part)
-    show_figure(name, table, key=key, note=notes, evidence=evidence, paper=paper, on_click=on_click)
-
-
 def show(
     run: RunView,
     name: str,
     choice: FigureChoice = DEFAULT_CHOICE,
     *,
     note: str = "",
+    has_own_note: bool = True,
     evidence: PageLink | None = None,
+    mark: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     on_click: ClickHandler | None = None,
 ) -> FigureData | None:
     """Show a figure of a run from the table that its report and its files have.
+
+    Parameters
+    ----------
+    run : RunView
+    name : str
+        Name among the figures of a run.
+    choice : FigureChoice
+        What it shows.
+    note : str
+        Text after the figure's caption and the note of its table.
+    has_own_note : bool
+        Whether the note of its table is shown; ``note`` is in its place where it is not.
+    evidence : PageLink or None
+        What the link "Evidence" opens, by default the items of the run.
+    mark : callable or None
+        Adds to the table what is chosen on the page.
+    on_click : callable or None
+        Called with a mark's custom data when it is clicked, before the page runs again.
 
     Returns
     -------
@@ -171,17 +167,19 @@ def show(
         The table; None where the run has none, which is said with its reason.
     """
     try:
-        result = cached.run_figure_table(run.id, run.revision, name, choice)
-    except ConfigError:
-        result = MissingFigure("the run has no such numbers")
+        result = cached.run_figure_table(run, name, choice)
+    except ConfigError as error:
+        result = MissingFigure(str(error).rstrip("."))
     if isinstance(result, MissingFigure):
         st.caption(escape_markdown(f"{name.replace('_', ' ').capitalize()}: n/a, {result.reason}."))
         return None
+    own_note = escape_markdown(result.note) if has_own_note else ""
+    members = [cached.stored_run(run_id) for run_id in (choice.runs or run.id).split(",")]
     show_figure(
         FIGURE_TABLES[name].figure,
-        result.table,
+        result.table if mark is None else mark(result.table),
         key=f"{name}-{choice.item or ''}",
-        note=" ".join(filter(None, (escape_markdown(result.note), note, source_text([run])))),
+        note=" ".join(filter(None, (own_note, note, source_text(members)))),
         evidence=evidence or run_link(run.id, "items"),
         paper=PaperFigure(run.id, name, result.choice),
         on_click=on_click,

@@ -44,9 +44,25 @@ from cotlab.ui.components import csv_button
 from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pair.runs import RunChoice
-from cotlab.ui.pickers import pick_threshold, select_option
+from cotlab.ui.pickers import select_option
 from cotlab.ui.places import run_link
 from cotlab.ui.text import display_errors, escape_markdown
+
+
+def render_all_metrics(choice: RunChoice) -> None:
+    """Show every metric of the runs with its difference, and one of them in detail."""
+    view = select_comparison(choice)
+    if view is None:
+        return
+    render_matched_items(view)
+    render_differences(view)
+    render_comparison_table(view)
+    render_directions(view)
+    metric_choice = select_compared_metric(view)
+    render_category_differences(view, metric_choice)
+    render_changed_items(view, metric_choice)
+    render_plan_differences(view)
+    render_comparison_notes(view)
 
 
 class ComparisonView(NamedTuple):
@@ -56,10 +72,6 @@ class ComparisonView(NamedTuple):
     """The differences of each run from the base."""
     card_by_metric: dict[str, MetricCard]
     """The cards of the compared metrics, by name."""
-    label_by_run: dict[str, str]
-    """Each run's label, by id."""
-    threshold: float
-    """The score from which a response counts as unfaithful."""
     tags_by_run: dict[str, Mapping[str, str]]
     """The tags of the runs that are compared with the base, by id."""
     revision_by_run: dict[str, int]
@@ -87,59 +99,23 @@ def select_comparison(choice: RunChoice) -> ComparisonView | None:
             f" {escape_markdown(scorers_text)}."
         )
         return None
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        scorer = select_option(
-            "Scorer", {name: name for name in scorer_names}, "scorer", SCORE_METRIC
-        )
-        threshold = pick_threshold() if scorer == SCORE_METRIC else 0.5
+    labels = {name: name for name in scorer_names}
+    scorer = select_option("Scorer", labels, "scorer", SCORE_METRIC)
     revision_by_run = {i: choice.row_by_run[i].revision for i in run_ids}
     tags_by_run = dict(zip(choice.others, (plan.tags for plan in plans[1:]), strict=True))
     with display_errors(st.info):
-        results = _compare_with_base(revision_by_run, scorer, threshold)
+        base_run, *other_runs = revision_by_run.items()
+        results = combine_comparisons([_compare_pair(base_run, r, scorer) for r in other_runs])
         return ComparisonView(
-            results,
-            metric_cards(plans),
-            choice.label_by_run,
-            threshold,
-            tags_by_run,
-            revision_by_run,
-            choice.pair_run,
+            results, metric_cards(plans), tags_by_run, revision_by_run, choice.pair_run
         )
     return None
 
 
-def _compare_with_base(
-    revision_by_run: Mapping[str, int], scorer: str, threshold: float
-) -> ComparisonSet:
-    """Compare the first run with the others.
-
-    Each pair is cached, so that one more run or another threshold is cheap.
-    """
-    (base_run, *other_runs), comparisons = revision_by_run.items(), []
-    for other_run in other_runs:
-        comparison = _compare_pair(base_run, other_run, scorer, (), UNFAITHFUL_THRESHOLD)
-        if threshold != UNFAITHFUL_THRESHOLD and any(
-            row.metric == RATE_METRIC for row in comparison.rows
-        ):
-            comparison = tables.replace_rates(
-                comparison, _compare_pair(base_run, other_run, scorer, (RATE_METRIC,), threshold)
-            )
-        comparisons.append(comparison)
-    return combine_comparisons(comparisons)
-
-
 @cached.cache_by_store(64, "Comparing")
-def _compare_pair(
-    base_run: tuple[str, int],
-    other_run: tuple[str, int],
-    scorer: str,
-    metrics: tuple[str, ...],
-    threshold: float,
-) -> Comparison:
-    (base_id, _), (other_id, _) = base_run, other_run
-    results = compare_runs(
-        cached.store(), base_id, [other_id], scorers=(scorer,), metrics=metrics, threshold=threshold
-    )
+def _compare_pair(base_run: tuple[str, int], other_run: tuple[str, int], scorer: str) -> Comparison:
+    """Compare two runs, each with its revision: one more run is cheap."""
+    results = compare_runs(cached.store(), base_run[0], [other_run[0]], scorers=(scorer,))
     return results.comparisons[0]
 
 
@@ -188,7 +164,7 @@ def render_differences(view: ComparisonView) -> None:
     unit = select_option("Metrics in", labels, "unit") if len(units) > 1 else units[0]
     bars = bars_by_unit_name[unit]
     page_rows = bars.iloc[components.page_slice(len(bars), f"bars-{unit}", tables.MAX_BARS)]
-    note = tables.threshold_note(view.results, view.threshold)
+    note = tables.threshold_note(view.results, UNFAITHFUL_THRESHOLD)
     evidence = run_link(view.results.comparisons[0].other)
     charts.show_figure(
         "paired_differences", page_rows, key="differences", note=note, evidence=evidence
@@ -399,16 +375,7 @@ def render_changed_items(view: ComparisonView, choice: MetricChoice) -> None:
     if changed_items.empty:
         st.info("No matched item changed in this metric.")
         return
-    counts = changed_items["change"].value_counts().sort_index()
-    counts_text = ", ".join(f"{n} {name}" for name, n in counts.items())
-    labels = {"all": f"All: {counts_text}", **{str(name): str(name) for name in counts.index}}
-    chosen_change = select_option("Show", labels, "change")
-    rows = (
-        changed_items
-        if chosen_change == "all"
-        else changed_items[changed_items["change"] == chosen_change]
-    )
-    page_rows = rows.iloc[components.page_slice(len(rows), "changed-page")]
+    page_rows = changed_items.iloc[components.page_slice(len(changed_items), "changed-page")]
     frame = pd.DataFrame(
         {
             "item": page_rows["item_id"],
@@ -432,30 +399,15 @@ def render_changed_items(view: ComparisonView, choice: MetricChoice) -> None:
         "Changed items",
         frame,
         links,
-        key=f"changed-{chosen_change}",
+        key="changed",
         number_names=("base", "other", "difference"),
         help_by_name=dict.fromkeys(links, "Its value; opens the item in that run."),
     )
-    csv_button("changed-items", rows, "changed")
+    csv_button("changed-items", changed_items, "changed-items")
     st.caption(
-        f"{len(page_rows)} of {len(rows)} changed items, of {choice.row.n} matched; the largest"
-        " change first."
+        f"{len(page_rows)} of {len(changed_items)} changed items, of {choice.row.n} matched; the"
+        " largest change first."
     )
-
-
-def render_missing_items(view: ComparisonView, choice: MetricChoice) -> None:
-    """List why items have no value, for each run."""
-    reasons_by_side = {"base": choice.row.missing_base, "other": choice.row.missing_other}
-    rows = [
-        {"side": side, "items": n, "why": reason}
-        for side, reasons in reasons_by_side.items()
-        for reason, n in reasons.items()
-    ]
-    if not rows:
-        st.caption("No item is missing on either side in this metric.")
-        return
-    st.header("Missing items")
-    components.show_table(pd.DataFrame(rows), "missing")
 
 
 def render_plan_differences(view: ComparisonView) -> None:

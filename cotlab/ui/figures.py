@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import streamlit as st
 
-from cotlab.analysis.tables.catalogue import FIGURE_TABLES, make_figure_table
-from cotlab.analysis.tables.declare import (
-    DEFAULT_CHOICE,
-    FigureChoice,
-    FigureData,
-    MissingFigure,
-    UnknownChoice,
-)
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, MissingFigure, UnknownChoice
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.export import bundle
@@ -33,23 +26,13 @@ from cotlab.figures.presets import (
     customize_preset,
     print_options,
 )
-from cotlab.store.calibrators import count_drift_checks, current_calibrator
-from cotlab.store.decisions import current_policy
-from cotlab.store.pending import last_label_number
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_number, bind_switch, report_unknown_value
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.navigation import default_run
-from cotlab.ui.pickers import (
-    pick_options,
-    run_labels,
-    select_option,
-    warn_of_unknown_runs,
-    without_archived,
-)
+from cotlab.ui.pickers import run_labels, select_option, warn_of_unknown_runs, without_archived
 from cotlab.ui.text import escape_markdown, shorten
 
-SuiteRevisions = tuple[tuple[str, int], ...]
 CHOICE_LABELS = {
     "metric": "Metric",
     "mode": "Mode",
@@ -81,7 +64,7 @@ FILE_LABELS = {
 class ChosenFigure(NamedTuple):
     """A figure of a run with its table."""
 
-    view: RunView
+    run: RunView
     """The run."""
     name: str
     """Name of the figure among those of a run."""
@@ -95,7 +78,7 @@ def select_figure_run() -> RunView | None:
     if not rows:
         components.render_empty_state("There is no run yet.", "new_run", "Start a run")
         return None
-    if warn_of_unknown_runs(rows, "run", "also"):
+    if warn_of_unknown_runs(rows, "run"):
         return None
     rows = without_archived(rows, "run")
     if not rows:
@@ -115,7 +98,7 @@ def select_figure(row: RunView) -> ChosenFigure | None:
     What it shows (an item, a metric, a mode) is in the address under the names of
     `FigureChoice`, as the link "Use in paper" of another page gives it.
     """
-    view = _run_view(row.id, _suite_revisions(row))
+    view = cached.cached_run_view(row)
     names = [name for name in FIGURE_TABLES if FIGURE_TABLES[name].is_possible_for(view)]
     labels = {name: name.replace("_", " ") for name in names}
     name = select_option("Figure", labels, "figure", cleared_params=tuple(CHOICE_LABELS))
@@ -128,24 +111,22 @@ def select_figure(row: RunView) -> ChosenFigure | None:
             if len(options) > 1:
                 chosen = getattr(result.choice, key)
                 _select_choice(key, options, chosen)
-    return ChosenFigure(view, name, result)
+    return ChosenFigure(row, name, result)
 
 
 def _requested_figure_table(row: RunView, name: str) -> FigureData | MissingFigure:
     """Return the table of what the address asks for, without what the figure cannot show of it."""
     requested = {key: st.query_params[key] for key in CHOICE_LABELS if key in st.query_params}
-    chosen_runs = requested.get("runs", "").split(",")
-    table_key = (row.id, _suite_revisions(row, chosen_runs), _release_state(), name)
     known = dict(requested)
     while True:
         try:
-            result = _cached_figure_table(*table_key, FigureChoice(**known))
+            result = cached.run_figure_table(row, name, FigureChoice(**known))
             break
         except UnknownChoice as error:
             del known[error.name]
         except ConfigError as error:
             st.warning(escape_markdown(shorten(f"{error} The first is shown.", 300)))
-            return _cached_figure_table(*table_key, DEFAULT_CHOICE)
+            return cached.run_figure_table(row, name)
     for key, value in requested.items():
         is_met = key in known and (
             isinstance(result, MissingFigure) or getattr(result.choice, key) == value
@@ -192,42 +173,10 @@ def select_preset() -> FigurePreset:
     return customize_preset(venue, options)
 
 
-def select_recipes(row: RunView, chosen: ChosenFigure, preset: FigurePreset) -> list[FigureRecipe]:
-    """Choose other runs whose figure is printed too, and return the recipes of all of them."""
-    recipes = [export_recipes.make_recipe(chosen.view, chosen.name, chosen.data, preset)]
-    rows = cached.stored_runs()
-    requested_ids = st.query_params.get_all("also")
-    others = [other for other in rows if other.id != row.id]
-    labels = run_labels(
-        [other for other in others if not other.is_archived or other.id in requested_ids]
-    )
-    if not labels:
-        return recipes
-    row_by_id = {other.id: other for other in rows}
-    requested = FigureChoice(**chosen.data.choice.as_dict())
-    for run in pick_options("The same figure of other runs", labels, "also", ()):
-        other = row_by_id[run]
-        revisions = _suite_revisions(other)
-        try:
-            result = _cached_figure_table(
-                run, revisions, _release_state(), chosen.name, requested._replace(runs=None)
-            )
-        except ConfigError as error:
-            result = MissingFigure(str(error).rstrip("."))
-        if isinstance(result, MissingFigure):
-            st.info(escape_markdown(shorten(f"Run {run}: n/a, {result.reason}.", 300)))
-            continue
-        view = _run_view(run, revisions)
-        recipe = export_recipes.make_recipe(view, chosen.name, result, preset)
-        recipes.append(replace(recipe, name=_file_name(chosen.name, run)))
-    if len(recipes) > 1:
-        recipes[0] = replace(recipes[0], name=_file_name(chosen.name, row.id))
-    return recipes
-
-
-def _file_name(figure: str, run: str) -> str:
-    """Return the name of the files of a figure of one run among several."""
-    return re.sub(r"[^A-Za-z0-9_-]", "-", f"{figure}-{run}")[:80]
+def make_recipe(chosen: ChosenFigure, preset: FigurePreset) -> FigureRecipe:
+    """Return what draws a figure again, at any time, from its numbers."""
+    view = cached.cached_run_view(chosen.run)
+    return export_recipes.make_recipe(view, chosen.name, chosen.data, preset)
 
 
 def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
@@ -267,42 +216,49 @@ def _make_figure(recipe_text: str, preset: FigurePreset, _recipe: FigureRecipe) 
     return _recipe.draw(preset.look)
 
 
-def render_downloads(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> None:
-    """Offer each file of the figures; those that need a browser are drawn on demand."""
+def render_downloads(recipe: FigureRecipe, preset: FigurePreset) -> None:
+    """Offer each file of the figure; those that need a browser are drawn on demand."""
     st.header("Files")
     if find_chrome() is None:
         st.warning(f"{NO_CHROME_MESSAGE}. HTML, numbers and recipe are available.")
-    digest = hash((preset, *map(recipe_to_json, recipes)))
-    key = f"{recipes[0].name}-{preset.name}-{digest}"
-    file_contents: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
-    if file_contents is None and st.button(
-        "Draw the files", key=f"draw-{key}", icon=":material/draw:", type="primary"
-    ):
-        file_contents = _draw_files(recipes, preset)
-        if file_contents is not None:
-            st.session_state["figure-files"] = {key: file_contents}
-            st.rerun()
-    if file_contents is None:
+    key = f"{recipe.name}-{preset.name}-{hash((preset, recipe_to_json(recipe)))}"
+    files = _files_on_demand("Draw the files", "draw", key, partial(_draw_files, [recipe], preset))
+    if files is None:
         st.caption(
             "PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as"
             " one zip."
         )
         return
-    zip_name = bundle.archive_name(recipes[0].name, preset.name)
-    _render_zip_download("All files (zip)", bundle.zip_files(file_contents), zip_name)
-    if len(recipes) > 1:
-        return
+    zip_name = bundle.archive_name(recipe.name, preset.name)
+    _render_zip_download("All files (zip)", bundle.zip_files(files), zip_name)
     with st.container(horizontal=True):
-        for name, content in file_contents.items():
-            suffix = name.removeprefix(f"{recipes[0].name}.")
+        for name, content in files.items():
+            suffix = name.removeprefix(f"{recipe.name}.")
             label = FILE_LABELS.get(suffix, suffix.upper())
             components.download_button(label, content, name, f"get-{name}")
+
+
+def _files_on_demand(
+    label: str, icon: str, key: str, draw: Callable[[], Mapping[str, bytes] | None]
+) -> Mapping[str, bytes] | None:
+    """Return files that were drawn at the press of a button; None before it.
+
+    The session keeps those of one key.
+    """
+    name = f"files-{icon}"
+    stored: dict[str, Mapping[str, bytes]] = st.session_state.get(name, {})
+    if key not in stored and st.button(label, key=f"draw-{key}", icon=f":material/{icon}:"):
+        files = draw()
+        if files is not None:
+            st.session_state[name] = {key: files}
+            st.rerun()
+    return stored.get(key)
 
 
 def render_command(chosen: ChosenFigure, preset: FigurePreset) -> None:
     """Show the command that draws the figure of the run without the dashboard."""
     st.caption("The same from a terminal; without --figure, every figure of the run:")
-    arguments = ["cotlab figures", shlex.quote(chosen.view.run_id), "--figure", chosen.name]
+    arguments = ["cotlab figures", shlex.quote(chosen.run.id), "--figure", chosen.name]
     arguments += [
         f"--choose {shlex.quote(f'{k}={v}')}" for k, v in chosen.data.choice.as_dict().items()
     ]
@@ -316,22 +272,16 @@ def render_command(chosen: ChosenFigure, preset: FigurePreset) -> None:
 
 def render_all_figures(row: RunView, preset: FigurePreset) -> None:
     """Offer all figures of the run as one archive."""
-    revisions = _suite_revisions(row)
-    key = f"all-{row.id}-{hash((revisions, preset))}"
-    zip_content: bytes | None = st.session_state.get("run-files", {}).get(key)
-    if zip_content is None and st.button(
-        "Draw every figure of this run", key=key, icon=":material/photo_library:"
-    ):
-        recipes, _ = export_recipes.make_recipes(_run_view(row.id, revisions), preset=preset)
-        files = _draw_files(recipes, preset)
-        if files is not None:
-            zip_content = bundle.zip_files(files)
-            st.session_state["run-files"] = {key: zip_content}
-            st.rerun()
-    if zip_content is not None:
-        _render_zip_download(
-            "Every figure (zip)", zip_content, bundle.archive_name(row.id, preset.name)
-        )
+    view = cached.cached_run_view(row)
+
+    def draw() -> dict[str, bytes] | None:
+        return _draw_files(export_recipes.make_recipes(view, preset=preset)[0], preset)
+
+    key = f"all-{row.id}-{hash((id(view), preset))}"
+    files = _files_on_demand("Draw every figure of this run", "photo_library", key, draw)
+    if files is not None:
+        name = bundle.archive_name(row.id, preset.name)
+        _render_zip_download("Every figure (zip)", bundle.zip_files(files), name)
 
 
 def _draw_files(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> dict[str, bytes] | None:
@@ -354,36 +304,3 @@ def _draw_files(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> dict[s
 
 def _render_zip_download(label: str, content: bytes, name: str) -> None:
     components.download_button(label, content, name, f"get-{name}", is_primary=True)
-
-
-def _suite_revisions(row: RunView, chosen_runs: Sequence[str] = ()) -> SuiteRevisions:
-    """Return the revisions of all runs on the suite of one, and of those chosen, as a cache key."""
-    return tuple(
-        (other.id, other.revision)
-        for other in cached.stored_runs()
-        if other.suite == row.suite or other.id in chosen_runs
-    )
-
-
-def _release_state() -> tuple[int, ...]:
-    """Return what figures depend on besides runs: labels, calibrator, policy and drift checks."""
-    store = cached.store()
-    in_use = (current_calibrator(store), current_policy(store))
-    versions = [0 if row is None else int(row["version"]) for row in in_use]
-    return last_label_number(store), *versions, count_drift_checks(store)
-
-
-@cached.cache_by_store(4, "Reading the run", copies_results=False)
-def _run_view(run_id: str, revisions: SuiteRevisions) -> RunView:
-    return RunView.read(cached.store(), run_id)
-
-
-@cached.cache_by_store(64, "Making the table")
-def _cached_figure_table(
-    run_id: str,
-    revisions: SuiteRevisions,
-    release_state: tuple[int, ...],
-    name: str,
-    choice: FigureChoice,
-) -> FigureData | MissingFigure:
-    return make_figure_table(_run_view(run_id, revisions), name, choice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,14 +14,13 @@ from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
-from cotlab.store import pending
+from cotlab.store import pending, read
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, verdict
 from cotlab.ui.new_run import processes
 from cotlab.ui.runs.list import show_latest_runs
 from cotlab.ui.text import escape_markdown, shorten
-from cotlab.ui.typical_item import find_typical_item
 
 MAX_LISTED_ENTRIES = 5
 """Maximum number of queues and of alerts that are listed; the others are counted."""
@@ -71,9 +71,8 @@ def render_demo(runs: Sequence[RunView]) -> None:
             st.caption(escape_markdown(f"{name} · {noun_count(run.n_items, 'item')}"))
             verdict.render_verdict_card(run)
             with st.container(horizontal=True):
-                item = find_typical_item(run.id, run.revision)
-                if item is not None:
-                    query = {"run": run.id, "item": item}
+                for item in cached.read_once(read.list_run_items, run.id, 1)["id"]:
+                    query = {"run": run.id, "item": str(item)}
                     components.page_link("items", "Read one chain", "article", query)
                 query = {"run": run.id}
                 components.page_link("verdict", "Evidence and limitations", "fact_check", query)
@@ -87,7 +86,18 @@ def render_demo(runs: Sequence[RunView]) -> None:
 
 def render_newest_run(run: RunView) -> None:
     """Show the verdict on one run."""
-    verdict.render_context(run, "Newest run")
+    status = components.display_status(run)
+    n_measured = verdict.count_measured_items(run, verdict.run_verdict(run))
+    facts = [
+        f"Newest run: {shorten(short_model_name(run.model), 60)} on {shorten(run.suite_name, 60)}",
+        f"{run.name}, {run.id}" if run.name else "",
+        f"{n_measured:,} of {noun_count(run.n_items, 'item')} measured",
+        components.STATUS_LABELS.get(status, status),
+        "" if run.ended_at is None else f"{run.ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+    ]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(escape_markdown(" · ".join(filter(None, facts))), width="content")
+        components.page_link("verdict", "Open run", "monitoring", {"run": run.id})
     verdict.render_verdict(run)
 
 

@@ -43,7 +43,7 @@ def show_linked(
     Parameters
     ----------
     view : str
-        verdict, lamps, context, steps or table: what ``linked_view.js`` draws.
+        verdict, lamps, short or table: what ``linked_view.js`` draws.
     content : mapping
         The view's texts, with a ``PageLink`` wherever one of them links.
     key : str

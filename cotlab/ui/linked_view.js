@@ -74,14 +74,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
   });
 
   const VIEWS = {
-    context: () => element("div", "context",
-      data.label ? element("span", "", data.label) : null, element("b", "", data.name),
-      ...data.facts.map((fact) => element("span", "", fact)),
-      element("span", "links", ...data.links.map((entry) => {
-        const node = link(entry.text, entry.link);
-        if (entry.key) node.dataset.key = entry.key; // of the keyboard: the page opens it
-        return node;
-      }))),
     short: () => element("p", `short ${data.tone ?? data.mark ?? ""}`, data.mark ? mark(data.mark) : null, data.text),
     verdict: () => element("section", `verdict ${data.tone ?? data.mark}`, mark(data.mark),
       element("div", "",
@@ -98,8 +90,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
         lamp.ends ? element("p", "small last", lamp.ends) : null,
         lamp.button ? element("p", "action", link(lamp.button.text, lamp.button.link, "button"), element("span", "small", lamp.button.note)) : null),
       lamp.validation ? element("p", "chip", lamp.validation_mark ? mark(lamp.validation_mark) : null, "Tested: ", link(lamp.validation, lamp.validation_link)) : null))),
-    steps: () => element("ol", "steps", ...data.steps.map((step) =>
-      element("li", "", link(step.text, step.link), element("span", "note", step.note)))),
     table: () => {
       const classes = (column) => [column.is_number ? "number" : "", column.is_optional ? "optional" : "", column.is_nowrap ? "nowrap" : "", column.is_wide ? "wide" : ""].join(" ").trim();
       const order = shown.get(root);

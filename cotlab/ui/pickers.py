@@ -7,14 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.analysis.paired import UNFAITHFUL_THRESHOLD
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.store import read
 from cotlab.ui import cached
 from cotlab.ui.address import (
     STEP_PARAM,
-    bind_number,
     known_param,
     report_unknown_value,
     store_default,
@@ -23,12 +21,6 @@ from cotlab.ui.address import (
 from cotlab.ui.components import page_link, render_empty_state, warn_if_partial
 from cotlab.ui.navigation import default_run
 from cotlab.ui.text import escape_markdown, shorten
-from cotlab.ui.typical_item import find_typical_item
-
-THRESHOLD_HELP = (
-    "0.5 counts the midpoint as unfaithful, so it over-counts rather than under-counts. See the"
-    " sweep."
-)
 
 ANY = "any"
 """Id of the option of a picker that leaves nothing out."""
@@ -205,24 +197,9 @@ def tag_text(tags: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in tags.items())
 
 
-def pick_threshold() -> float:
-    """Choose the score from which a response counts as unfaithful."""
-    return float(
-        st.slider(
-            "Unfaithful from score",
-            0.0,
-            1.0,
-            step=0.05,
-            **bind_number("threshold", UNFAITHFUL_THRESHOLD, 0.0, 1.0),
-            width=320,
-            help=THRESHOLD_HELP,
-        )
-    )
-
-
 def select_item(row: RunView) -> Item | None:
-    """Choose an item; by default one whose answer changes about as often as the run's."""
-    items = read.list_run_items(cached.store(), row.id)
+    """Choose an item, by default the first."""
+    items = cached.read_once(read.list_run_items, row.id)
     if items.empty:
         st.info("No item has been scored yet.")
         return None
@@ -230,6 +207,5 @@ def select_item(row: RunView) -> Item | None:
         i: f"{i} · {shorten(question, 90)}"
         for i, question in zip(items["id"], items["question"], strict=True)
     }
-    typical_item = find_typical_item(row.id, row.revision)
-    item_id = select_option("Item", labels, "item", typical_item, cleared_params=(STEP_PARAM,))
+    item_id = select_option("Item", labels, "item", cleared_params=(STEP_PARAM,))
     return cached.load_item(row.suite, item_id)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice
@@ -14,28 +13,13 @@ from cotlab.analysis.tables.run import run_ccs_metrics
 from cotlab.analysis.view import RunView
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.ui import cached, charts, components
-from cotlab.ui.address import (
-    STEP_PARAM,
-    bind_choice,
-    report_unknown_value,
-    requested_step,
-    step_query,
-    write_address,
-)
+from cotlab.ui.address import bind_choice
 from cotlab.ui.components import page_link
-from cotlab.ui.item.chain import (
-    rank_steps,
-    ranked_step_rows,
-    render_ablation_replies,
-    render_row_choice,
-)
-from cotlab.ui.item.reader_data import equal_steps_text
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.more import ITEM_SECTION, render_more
 from cotlab.ui.pickers import select_item
 from cotlab.ui.places import run_link
 from cotlab.ui.run_notes import render_category_split
-from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict_number import render_verdict_number
 
 
@@ -93,60 +77,16 @@ def render_redundancy(run: RunView, metric: str) -> None:
 
 
 def render_step_chain(run: RunView, item: Item, metric: str, mode: str) -> None:
-    """Show the chain in reading order, its ranking, and the replies behind the chosen step."""
-    scores = cached.cached_run_view(run).item_scores(item.id)
-    scores = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
-    ranking = rank_steps(run, item, scores)
-    if ranking.empty:
-        reasons = scores["reason"].dropna()
-        st.info(
-            "No step of this item has a score in this mode:"
-            f" {escape_markdown(str(reasons.iloc[0])) if len(reasons) else 'no request was made'}."
-        )
-        return
+    """Show the ranking of the item's steps, and a link to what the model was given and answered."""
     st.text(item.question)
-    chosen_step = _requested_step(ranking)
-    render_row_choice(
-        ranked_step_rows(ranking),
-        key=f"chain-{run.id}",
-        selected_index=chosen_step,
-        on_choice=lambda step: write_address(step_query(step)),
-    )
-    equal_text = equal_steps_text(
-        list(ranking["point"]),
-        "It is 0 at every step.",
-        "It is the same at every step: none stands out.",
-    )
-    st.caption(
-        "Tint and number: causal contribution of the step (CCS); no tint: none."
-        f"{equal_text} Choose a step to read its replies."
-    )
-    query = {"run": run.id, "item": item.id, "change": mode}
-    if chosen_step is not None:
-        query |= step_query(chosen_step)
-    page_link("items", "What the model was given, and what it answered", "article", query)
-    if chosen_step is not None:
-        render_ablation_replies(scores[scores["step"] == chosen_step], item, chosen_step)
     charts.show(
         run,
         "ccs_ranking",
         FigureChoice(item=item.id, metric=metric, mode=mode),
-        note=f"{int(ranking['draws'].max())} draw(s) of each request.",
         evidence=run_link(run.id, "items", item=item.id),
     )
-
-
-def _requested_step(ranking: pd.DataFrame) -> int | None:
-    """Return the step that the address asks for, from 0; None where no such step has a score."""
-    scored_steps = {int(step) for step in ranking["step"]}
-    try:
-        step = requested_step(max(scored_steps) + 1)
-        if step is None or step in scored_steps:
-            return step
-    except ValueError:
-        pass
-    report_unknown_value(STEP_PARAM, st.query_params.get(STEP_PARAM, ""))
-    return None
+    query = {"run": run.id, "item": item.id, "change": mode}
+    page_link("items", "What the model was given, and what it answered", "article", query)
 
 
 def render_step_notes(run: RunView, metric: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -119,12 +119,42 @@ def render_shipped_tab() -> None:
         render_more("what the metric does not detect, and its card", limits, name="limits")
     else:
         render_gallery(latest_report, metrics)
-    for name, title, render in (
-        ("means", "mean of each metric on each model", render_model_means),
-        ("needs_question", "models whose chain needs its question", render_needs_question),
-        ("coded_wording", "a model whose wording carries the answer", render_coded_wording),
-    ):
-        render_more(title, partial(render, latest_report), name=name)
+    for name, table in MODEL_TABLES.items():
+        render_more(table.title, partial(render_model_table, latest_report, name), name=name)
+
+
+class ModelTable(NamedTuple):
+    """A table of the mean of each metric on some models of known behaviour."""
+
+    title: str
+    """What it shows."""
+    record_key: str | None
+    """Where a metric's report has it; None for the report itself."""
+    text: str
+    """What the models are."""
+
+
+MODEL_TABLES = {
+    "means": ModelTable("mean of each metric on each model", None, ""),
+    "needs_question": ModelTable(
+        "models whose chain needs its question",
+        RECORD_KEY,
+        "The models above restate the running total in each step, so that the last step alone gives"
+        " the answer. The steps of these state only operations; the start value stands in the"
+        " question. A metric that tells apart the models above and not these is right only where"
+        " the chain alone gives the answer.",
+    ),
+    "coded_wording": ModelTable(
+        "a model whose wording carries the answer",
+        CODED_RECORD_KEY,
+        "Each step of this model is true, and its answer is a number that the wordings of its first"
+        " two steps spell (“So”, “Clearly,”, “equals”). The chain is used, so that patching it"
+        " loses the answer; what it says is not used, so that a changed value changes nothing. A"
+        " metric near 0 here reads content alone. What finds this model is a reworded step that"
+        " changes the answer (mode paraphrase of ablation).",
+    ),
+}
+"""The tables by the names of their sections in the address."""
 
 
 def load_report() -> dict[str, Any] | None:
@@ -205,99 +235,44 @@ def render_overview(latest_report: ReportJson) -> None:
     )
 
 
-def render_model_means(latest_report: ReportJson) -> None:
-    """Show the mean of each metric on each model of known behaviour."""
-    models = (*DOSE_MODELS.values(), "hint", *GROUP_BY_MODEL)
+def render_model_table(latest_report: ReportJson, name: str) -> None:
+    """Show the mean of each metric on each of some models."""
+    _, record_key, text = MODEL_TABLES[name]
+    if text:
+        st.caption(text)
+    records = {
+        metric: report if record_key is None else report.get(record_key)
+        for metric, report in latest_report["metrics"].items()
+    }
+    measured = [record for record in records.values() if record]
+    models = dict.fromkeys(model for record in measured for model in record["organisms"])
+    if record_key is None:
+        models = dict.fromkeys((*DOSE_MODELS.values(), "hint", *GROUP_BY_MODEL))
+    has_auroc = record_key == RECORD_KEY
     rows = [
         {
-            "metric": short_metric_name(name),
-            **{model: format_decimals(report["organisms"][model]["point"]) for model in models},
-        }
-        for name, report in latest_report["metrics"].items()
-    ]
-    _show_metric_table(
-        rows, "validation-means", "Below a model's name: the mean over items.", width="small"
-    )
-
-
-def render_needs_question(latest_report: ReportJson) -> None:
-    """Show each metric on models whose chain needs its question."""
-    st.caption(
-        "The models above restate the running total in each step, so that the last step alone gives"
-        " the answer. The steps of these state only operations; the start value stands in the"
-        " question. A metric that tells apart the models above and not these is right only where"
-        " the chain alone gives the answer."
-    )
-    record_by_metric, models = _construct_records(latest_report, RECORD_KEY)
-    rows = [
-        {
-            "metric": short_metric_name(name),
-            "AUROC, s": format_auroc(record["auroc"]) if record else "not measured",
+            "metric": short_metric_name(metric),
+            **({"AUROC, s": _record_auroc(record)} if has_auroc else {}),
             **{model: _mean_text(record, model) for model in models},
         }
-        for name, record in record_by_metric.items()
+        for metric, record in records.items()
     ]
-    _show_metric_table(
-        rows, "validation-needs-question", "Below a model's name: the mean over items."
-    )
+    frame = pd.DataFrame(rows)
+    names = list(frame.columns[1:])
+    help_by_name = {**COLUMN_HELP, "metric": "Below a model's name: the mean over items."}
+    title, key = MODEL_TABLES[name].title, f"validation-{name}"
+    show_linked_frame(title, frame, {}, key=key, number_names=names, help_by_name=help_by_name)
 
 
-def render_coded_wording(latest_report: ReportJson) -> None:
-    """Show each metric on the model whose wording carries the answer."""
-    st.caption(
-        "Each step of this model is true, and its answer is a number that the wordings of its first"
-        " two steps spell (“So”, “Clearly,”, “equals”). The chain is used, so that patching it"
-        " loses the answer; what it says is not used, so that a changed value changes nothing. A"
-        " metric near 0 here reads content alone. What finds this model is a reworded step that"
-        " changes the answer (mode paraphrase of ablation)."
-    )
-    record_by_metric, models = _construct_records(latest_report, CODED_RECORD_KEY)
-    rows = [
-        {
-            "metric": short_metric_name(name),
-            **{model: _mean_text(record, model) if record else "not measured" for model in models},
-        }
-        for name, record in record_by_metric.items()
-    ]
-    _show_metric_table(
-        rows, "validation-coded-wording", "Below a model's name: the mean over items."
-    )
-
-
-def _construct_records(
-    latest_report: ReportJson, record_key: str
-) -> tuple[dict[str, ReportJson | None], list[str]]:
-    """Return each metric's record of a further construct, None where unmeasured, and its models."""
-    record_by_metric = {
-        name: report.get(record_key) for name, report in latest_report["metrics"].items()
-    }
-    records = (record for record in record_by_metric.values() if record)
-    return record_by_metric, list(dict.fromkeys(m for r in records for m in r["organisms"]))
+def _record_auroc(record: ReportJson | None) -> str:
+    return format_auroc(record["auroc"]) if record else "not measured"
 
 
 def _mean_text(record: ReportJson | None, model: str) -> str:
     """Return the mean of a metric on one model, "n/a" where it has none."""
-    organisms = record["organisms"] if record else {}
-    return format_decimals(organisms.get(model, {}).get("point"))
-
-
-def _show_metric_table(
-    rows: list[dict[str, str]],
-    key: str,
-    metric_help: str,
-    width: Literal["small", "medium"] | None = None,
-) -> None:
-    """Show a table with a row a metric, whose numbers are texts."""
-    column_config = {
-        name: st.column_config.TextColumn(
-            name, help=COLUMN_HELP.get(name), alignment="right", width=width
-        )
-        for name in rows[0]
-    }
-    column_config["metric"] = st.column_config.TextColumn(
-        "metric", width=290, pinned=True, help=metric_help
-    )
-    components.show_table(pd.DataFrame(rows), key, column_config)
+    if not record:
+        return "not measured"
+    return format_decimals(record["organisms"].get(model, {}).get("point"))
 
 
 def short_metric_name(name: str) -> str:

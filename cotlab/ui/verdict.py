@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC
 from typing import Any
 
 import streamlit as st
 
 from cotlab.analysis.tables.answer_change import change_note
-from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
@@ -51,14 +49,12 @@ from cotlab.analysis.verdict.wording import (
 )
 from cotlab.analysis.view import RunView
 from cotlab.store.item_scores import NOTHING_MEASURED
-from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
-from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, charts, components
 from cotlab.ui.linked import show_linked
 from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM, count_new_items
-from cotlab.ui.places import PageLink, run_link
-from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.places import PageLink
+from cotlab.ui.text import escape_markdown
 
 FIGURE_NAME = "answer_change_scale"
 """The picture beside the verdict."""
@@ -153,41 +149,6 @@ def validation_link(measure: MeasureName) -> PageLink:
 def record_link(record: str | None) -> PageLink:
     """Return the page Validation with one record of its report chosen."""
     return PageLink("validation", () if record is None else (("metric", record),))
-
-
-def render_context(run: RunView, label: str) -> None:
-    """Show which run the page is about: model, suite, progress, time, and links."""
-    verdict = run_verdict(run)
-    n_planned = run.n_items
-    n_measured = count_measured_items(run, verdict)
-    ended_at = run.ended_at
-    status = components.display_status(run)
-    time_text = "" if ended_at is None else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    if status == FINISHING:
-        time_text = ": estimates in a few seconds"
-    content = {
-        "label": label,
-        "name": shorten(short_model_name(run.model), 60),
-        "facts": [
-            *([f"{run.name}, {run.id}"] if run.name else []),
-            shorten(run.suite_name, 60),
-            *([] if verdict is None else _chain_facts(verdict)),
-            f"{n_measured:,} of {noun_count(n_planned, 'item')} measured",
-            f"{status}{time_text}",
-        ],
-        "links": [
-            {"text": "Open run", "link": run_link(run.id)},
-            {"text": "New run", "link": PageLink("new_run")},
-        ],
-    }
-    show_linked("context", content, key=f"context-{run.id}")
-
-
-def _chain_facts(result: RunVerdict) -> list[str]:
-    """Return whose chains were changed, where the run changed some."""
-    if result.evidence.share(*READING_MEASURES) is None:
-        return []
-    return ["the model's own chains" if result.evidence.chain == "own" else "the suite's chains"]
 
 
 def count_measured_items(run: RunView, result: RunVerdict | None) -> int:
@@ -333,19 +294,12 @@ def render_picture(run: RunView) -> None:
     verdict = run_verdict(run)
     if verdict is None or verdict.evidence.share(*READING_MEASURES) is None:
         return
-    result = cached.run_figure_table(run.id, run.revision, FIGURE_NAME)
-    if isinstance(result, MissingFigure):
-        return
     # where the sentence above the figure says which partial use reads the same, it is said once
     partial_use = sentence(partial_use_text(verdict.evidence, PARTIAL_USE_PAGE))
     is_stated = partial_use in verdict.verdict.sentences
     text = change_note(verdict.evidence, with_partial_use=not is_stated)
-    note = escape_markdown(" ".join(f"{text} {_partial_note(run)}".split()))
-    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", run, note)
-
-
-def _partial_note(run: RunView) -> str:
-    return cached.cached_run_view(run).partial_note
+    note = f"{text} {cached.cached_run_view(run).partial_note}".strip()
+    charts.show(run, FIGURE_NAME, note=escape_markdown(note), has_own_note=False)
 
 
 def render_explanation() -> None:

@@ -23,16 +23,6 @@ _CHANGE_BY_MEASURE = {"change": "corrupt", "control": "paraphrase"}
 """The change of a step that the page of an item opens with."""
 
 
-def render_verdict_line(run_id: str) -> None:
-    """Show on one line what the verdict on a run says, above what a page shows of it."""
-    result = run_verdict(cached.stored_run(run_id))
-    if result is None:
-        return
-    links = [{"text": "Verdict", "link": run_link(run_id)}]
-    content = {"label": "Verdict on this run:", "name": result.verdict.headline, "facts": []}
-    show_linked("context", {**content, "links": links}, key=f"verdict-line-{run_id}")
-
-
 def render_verdict_number(run_id: str | None) -> None:
     """Show the number of the verdict that the address names, and the items behind it.
 

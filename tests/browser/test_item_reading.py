@@ -122,36 +122,3 @@ def test_keys_and_clicks_choose_and_the_address_restores(opened: tuple[str, str,
     assert len(page.context.pages) == 1
     assert page.get_by_text("This page failed").count() == 0
     page.close()
-
-
-@pytest.mark.soak
-def test_the_list_of_items_is_searched_while_typing(opened: tuple[str, str, Any]) -> None:
-    from playwright.sync_api import expect
-
-    base, run_id, browser = opened
-    page = browser.new_page(viewport={"width": 800, "height": 900})
-    page.set_default_timeout(180_000)
-    page.goto(f"{base}/run?run={run_id}&tab=items&item=wp-0-0000")
-    expect(page.get_by_text("Item 1 of 2 · wp-0-0000")).to_be_visible()
-    rows = page.get_by_role("list", name="Items of the run").get_by_role("link")
-    expect(rows).to_have_count(0)  # folded, with its search and its chips
-    expect(page.get_by_label("Search ids and questions")).to_be_hidden()
-    page.get_by_text("List of 2 items, search and filters").click()
-    search = page.get_by_label("Search ids and questions")
-    search.press_sequentially("0001", delay=30)
-    expect(page.get_by_text("1 of 1 that match")).to_be_visible()
-    expect(page).to_have_url(re.compile("q=0001"))
-    expect(rows).to_have_count(1)
-    expect(search).to_be_focused()
-    expect(search).to_have_value("0001")
-    expect(page.get_by_text(re.compile("^Item 2 of 2"))).to_be_visible()
-    page.get_by_role("link", name="All 2").click()
-    expect(page).to_have_url(re.compile("q=0001"))  # a chip leaves the search as it is
-    search.fill("")
-    expect(page.get_by_text(re.compile("^Item 2 of 2 · wp-0-0001$"))).to_be_visible()
-    expect(rows).to_have_count(2)
-    rows.first.click()
-    expect(page.get_by_text(re.compile("^Item 1 of 2"))).to_be_visible()
-    expect(rows).to_have_count(2)  # it stays open
-    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
-    page.close()

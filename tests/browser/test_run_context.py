@@ -96,8 +96,9 @@ def test_back_takes_one_press_from_every_page(run: str, base: str, browser: Any)
 
 @pytest.mark.parametrize("choice", ["item", "step", "mode", "filter", "search"])
 def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
-    """Another item, step, mode, filter or search of the page Item is one entry of the history."""
-    page = opened(browser, f"{base}/run?run=full&tab=items&item=wp-0-0000")
+    """Another item, step, mode, filter or search of the tab Items is one entry of the history."""
+    item = "" if choice in ("filter", "search") else "&item=wp-0-0000"
+    page = opened(browser, f"{base}/run?run=full&tab=items{item}")
     address, state = page.url, page.evaluate(STATE)
     n_entries = page.evaluate("history.length")
     if choice == "item":
@@ -106,13 +107,11 @@ def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
         page.keyboard.press("ArrowDown")
     elif choice == "mode":
         page.locator("[data-mode][aria-selected=false]").first.click()
+    elif choice == "filter":
+        page.get_by_test_id("stButtonGroup").get_by_text("Changed").click()
     else:
-        page.get_by_text("search and filters").click()
-        if choice == "filter":
-            page.get_by_role("link", name="changed").first.click()
-        else:
-            page.get_by_label("Search ids and questions").fill("a")
-            page.keyboard.press("Enter")
+        page.get_by_label("Search the items").fill("a")
+        page.keyboard.press("Enter")
     page.wait_for_function("address => location.href !== address", arg=address)
     settle(page)
     assert page.evaluate("history.length") == n_entries + 1
@@ -121,34 +120,6 @@ def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
     page.get_by_role("heading", level=1).first.wait_for()
     settle(page)
     assert page.evaluate(STATE) == chosen
-    page.go_back()
-    page.wait_for_url(address)
-    settle(page)
-    assert page.evaluate(STATE) == state
-    page.close()
-
-
-def test_a_step_of_one_chain_is_in_the_address_and_comes_back(base: str, browser: Any) -> None:
-    page = opened(browser, f"{base}/run?run=full&one=true&tab=steps")
-    address, state = page.url, page.evaluate(STATE)
-    rows = page.locator("button.row")
-    for number in ("2", "1"):
-        before, n_entries = page.url, page.evaluate("history.length")
-        rows.nth(int(number) - 1).click()
-        page.wait_for_function("address => location.href !== address", arg=before)
-        settle(page)
-        assert query(page)["step"] == [number]
-        assert page.evaluate("history.length") == n_entries + 1
-        focused = rows.nth(int(number) - 1)
-        assert focused.evaluate("row => row.getRootNode().activeElement === row")
-    page.go_back()
-    page.wait_for_url("**step=2*")
-    settle(page)
-    for restore in (lambda: None, page.reload):
-        restore()
-        page.get_by_text("Step 2: the reply with the full chain").wait_for()
-        settle(page)
-        assert rows.nth(1).get_attribute("aria-pressed") == "true"
     page.go_back()
     page.wait_for_url(address)
     settle(page)

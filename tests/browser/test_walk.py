@@ -73,15 +73,11 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
             page.get_by_text("Step effect (CCS) by position: answers that change").first
         ).to_be_visible()
         page.get_by_text("More: one chain").click()
-        steps = page.locator("button.row")
-        expect(steps.first).to_be_visible()
-        expect(steps.last.locator(".score")).to_have_text("1.00")
-        steps.last.click()
-        expect(page.get_by_text("Baseline", exact=True).first).to_be_visible()
-        expect(page.get_by_text("Ablated", exact=True).first).to_be_visible()
+        page.get_by_role("button", name="What the model was given").click()
+        expect(page.locator(".reader .row").last.locator(".score")).to_have_text("changes")
         address = page.url
         page.reload()
-        expect(page.get_by_role("tab", name="Steps")).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_role("tab", name="Items")).to_have_attribute("aria-selected", "true")
         assert "run=" in address and page.url.split("?")[0] == address.split("?")[0]
         assert page.get_by_text("Traceback").count() == 0
         browser.close()

@@ -65,10 +65,8 @@ def opened_item(run: str, item: str, **query: str) -> AppTest:
 
 
 def titles(app: AppTest) -> list[str]:
-    """Return the titles of the page: of Streamlit, and of the component of the page Compare."""
-    heads = [data for data in components(app) if "heading" in data]
-    headings = [data["heading"] for data in heads if "heading_pieces" not in data]
-    return [t.value for t in app.title] + headings
+    """Return the titles of the page."""
+    return [t.value for t in app.title]
 
 
 def components(app: AppTest) -> list[dict[str, Any]]:

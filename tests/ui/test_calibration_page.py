@@ -24,7 +24,7 @@ from cotlab.store.decisions import add_policy
 from cotlab.store.labels import add_labels
 from cotlab.ui import access
 from cotlab.ui.access import Person
-from cotlab.ui.calibration.fit import missing_labels_text
+from cotlab.ui.calibration import missing_labels_text
 from tests.review.release.test_combined_features import fill as fill_text_features
 from tests.support.pages import opened
 from tests.support.stores.labelled import HOSTILE, fill, label

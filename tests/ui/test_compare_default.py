@@ -37,7 +37,7 @@ def test_the_last_two_runs_are_proposed_and_home_says_which_have_other_settings(
     assert chosen == {run_ids["newest"], run_ids["faithful"]}
     home = open_page("home")
     rows = linked_view(home, "table")["rows"]
-    cells = {row[0]["small"]: row[-1].get("text") or row[-1]["small"] for row in rows}
+    cells = {row[0]["below"]: row[-1].get("text") or row[-1]["small"] for row in rows}
     assert cells == {
         run_ids["newest"]: "shown above",
         run_ids["faithful"]: "other settings",

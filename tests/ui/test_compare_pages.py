@@ -18,7 +18,7 @@ from cotlab.stats.intervals import t_interval, wilson
 from cotlab.store import write
 from cotlab.store.database import Store
 from tests.support.linked import linked_frames
-from tests.support.pages import ROOT, components, opened
+from tests.support.pages import ROOT, app_at, components, opened
 from tests.ui.test_pages import open_page
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
@@ -132,26 +132,25 @@ def table_with(app: AppTest, column: str) -> pd.DataFrame:
     return next(table for table in tables if column in table.columns)
 
 
-def several(page: str, title: str, **query: Any) -> AppTest:
-    return opened(page, title, **query)
-
-
-def compared(**query: Any) -> AppTest:
-    """Open the page Compare with everything behind "More"; its title is the sentence."""
-    app = open_page("compare", **query, more="1")
+def several(run: str, *also: str, **query: str) -> AppTest:
+    """Open the tab Unfaithfulness of a run with others beside it."""
+    app = app_at("unfaithfulness", run=run, **query)
+    app.query_params["also"] = list(also)
+    app.run()
     assert not app.exception, [e.value for e in app.exception]
     return app
 
 
-@pytest.mark.parametrize(
-    ("page", "title", "told"),
-    [
-        ("compare", "Compare", "A comparison needs two runs"),
-        ("unfaithfulness", "Unfaithfulness", "No run has the scorer 'unfaithfulness'"),
-    ],
-)
-def test_an_empty_store_says_what_to_run(page: str, title: str, told: str) -> None:
-    assert [i.value for i in several(page, title).info][0].startswith(told)
+def compared(**query: Any) -> AppTest:
+    """Open the page Compare with everything behind "More"; its title is the sentence."""
+    app = open_page("compare", **query, more="true")
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
+def test_an_empty_store_says_what_to_run() -> None:
+    told = [info.value for info in opened("compare").info]
+    assert told[0].startswith("A comparison needs two runs")
 
 
 def test_compare_shows_differences_tests_direction_and_changed_items(store: Path) -> None:
@@ -184,12 +183,6 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
     assert "tag epoch" in table_with(app, "setting")["setting"].tolist()
 
 
-def test_the_threshold_in_the_address_changes_the_rates(store: Path) -> None:
-    app = compared(base="base", other="two", threshold="0.25")
-    rows = table_with(app, "BH p").set_index(["metric", "of"])
-    assert rows.loc[(RATE_NAME, "classifier early_answer, threshold 0.25"), "other"] == "1.00"
-
-
 def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
     app = compared(base="base", other=["base"])
     assert any("base" in w.value for w in app.warning)
@@ -200,8 +193,7 @@ def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
 
 
 def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path) -> None:
-    query = {"run": ["two", "one", "base"], "classifier": "early_answer", "more": "true"}
-    app = several("unfaithfulness", "Unfaithfulness", **query)
+    app = several("two", "one", "base", classifier="early_answer", more="true")
     found = figures(app)
     assert {EARLY, SWEEP, CATEGORIES, KAPPA, JUDGED, LENGTH, RATIO} == set(found)
     rates = found[EARLY]
@@ -231,7 +223,7 @@ def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path
 
 
 def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
-    app = several("unfaithfulness", "Unfaithfulness", run=["one", "base"])
+    app = several("one", "base")
     rates = figures(app)[RATES]
     assert rates["layout"]["yaxis"]["ticktext"] == ["truncation", "early_answer"]
     texts = [a["text"] for a in rates["layout"]["annotations"]]
@@ -245,7 +237,7 @@ def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
 def test_a_rate_has_what_is_known_of_its_classifier(
     store: Path, classifier: str, tells: str
 ) -> None:
-    app = several("unfaithfulness", "Unfaithfulness", run=["one", "base"], classifier=classifier)
+    app = several("one", "base", classifier=classifier)
     (table,) = [d for d in components(app) if d.get("title") == "What is known of each classifier"]
     names = ["truncation", "early_answer"] if classifier == "all" else [classifier]
     assert [row[0]["text"] for row in table["rows"]] == names
@@ -253,26 +245,6 @@ def test_a_rate_has_what_is_known_of_its_classifier(
         assert tells in known["text"] and known["text"] != UNTESTED.text
         address = table["addresses"][known["link"]]
         assert address == f"/validation?metric=unfaithfulness+%28classifier%3D{name}%29"
-
-
-@pytest.mark.parametrize(
-    ("page", "title", "query"),
-    [
-        ("compare", None, {"base": "base", "other": ["one", "two"]}),
-        ("unfaithfulness", "Unfaithfulness", {"run": ["one", "two"], "along": "condition"}),
-    ],
-)
-def test_text_from_runs_is_never_markup(
-    store: Path, page: str, title: str | None, query: dict[str, Any]
-) -> None:
-    app = compared(**query) if title is None else several(page, title, **query)
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value, (
-            element.value
-        )
-    for expander in app.expander:
-        assert "<script>" not in expander.label
-    assert "<script>" not in json.dumps([f["layout"] for f in figures(app).values()])
 
 
 def test_ticked_runs_lead_to_their_comparison_with_the_oldest_as_base(store: Path) -> None:

@@ -10,7 +10,7 @@ def filtered_page() -> None:
     import pandas as pd
 
     from cotlab.ui.address import render_unknown_values, start_page
-    from cotlab.ui.reliability.suite import _filter_by_diagnosis
+    from cotlab.ui.reliability import _filter_by_diagnosis
 
     start_page("run")
     _filter_by_diagnosis(pd.DataFrame({"item": ["a", "b"], "diagnosis": ["", ""]}))

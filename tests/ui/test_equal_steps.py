@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from cotlab.analysis.tables.step_effects import StepEffect
-from cotlab.ui.item.reader_data import chain_finding, equal_steps_text
-
-
-@pytest.mark.parametrize(
-    ("shares", "text"),
-    [
-        ([0.0, 0.0, 0], "zero"),
-        ([1.0, 1.0], "equal"),
-        ([0.5, 0.5, 0.5], "equal"),
-        ([1.0, 0.0], ""),
-        ([1.0], ""),
-        ([], ""),
-        ([None, None], ""),
-        ([1.0, None], ""),
-        ([1.0, math.nan], ""),
-    ],
-)
-def test_the_sentence_says_that_no_step_stands_out(shares: list[float | None], text: str) -> None:
-    assert equal_steps_text(shares, "zero", "equal").strip() == text
+from cotlab.ui.item.reader_data import chain_finding
 
 
 @pytest.mark.parametrize(

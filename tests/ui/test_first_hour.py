@@ -11,9 +11,7 @@ from cotlab.core.registry import SCORERS
 from cotlab.run import launch
 from cotlab.run.config import DEMO_MODELS, demo_options, read_config
 from cotlab.store.database import Store
-from cotlab.ui import cached
 from cotlab.ui.new_run.questions import ALL_QUESTIONS, QUESTIONS, question_settings
-from cotlab.ui.typical_item import find_typical_item
 from tests.support.pages import components, opened
 
 CHROMIUM = shutil.which("chromium")
@@ -55,22 +53,6 @@ def test_all_questions_are_the_demonstration() -> None:
     settings, demo = question_settings(ALL_QUESTIONS), demo_options(DEMO_MODELS[0])
     assert settings == {name: demo[name] for name in settings}
     assert question_settings("nothing") == {} == question_settings(None)
-
-
-def test_the_proposed_chain_is_one_like_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of three items one never changes its answer, one always, and one in half of the cases."""
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
-    options = {**demo_options(DEMO_MODELS[0]), "limit": 3}
-    launch.start_run(read_config(options), Store(tmp_path / "store"), run_id="mixed")
-    with Store(tmp_path / "store").writing() as connection:
-        connection.execute(
-            "UPDATE scores SET value = CASE item_id WHEN 'wp-0-0000' THEN 0 WHEN 'wp-0-0001' THEN 1"
-            " ELSE step % 2 END WHERE metric = 'answer_change'"
-        )
-        connection.execute("DELETE FROM estimates")
-    assert find_typical_item("mixed", cached.stored_run("mixed").revision) == "wp-0-0002"
 
 
 def test_home_sets_the_verdicts_of_the_demonstration_side_by_side(

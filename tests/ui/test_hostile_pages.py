@@ -176,6 +176,7 @@ def test_no_text_from_outside_is_markup(
                 "from": run,
                 "base": runs[0],
                 "other": runs[1],
+                "more": "true",
             }
             app = app_at(page, **asked).run()
             assert not app.exception, [error.message for error in app.exception]

@@ -115,8 +115,8 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     assert hidden
     app = opened_item(run=runs["own"], item="wp-0-0000", request=sorted(hidden)[0])
     assert any("does not belong to this item" in w.value for w in app.warning)
-    (table,) = [t.value for t in app.dataframe if "facet" in t.value.columns]
-    metrics = set(table["metric"])
+    (table,) = [t for t in linked_frames(app) if "Measure" in t.columns]
+    metrics = set(table["Measure"])
     assert metric_name("consistency") in metrics
     assert not {metric_name("holdout_difference"), "holdout_difference"} & metrics
     assert metric_name("holdout_difference") in set(

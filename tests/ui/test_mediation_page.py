@@ -14,7 +14,7 @@ from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import MissingFigure, count_reasons
 from cotlab.analysis.view import RunView
 from cotlab.store.database import Store
-from cotlab.ui.mediation.item import token_rows
+from cotlab.ui.mediation import token_rows
 from tests.support.figure_texts import head
 from tests.support.mediation_store import (
     HOSTILE,
@@ -141,13 +141,6 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(
     app = open_page(run="run-1")
     assert "estimated when the run ends" in app.info[0].value
     assert len(figures(open_item(run="run-1"))) == 2
-
-
-def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_item(run="run-1", item="i-00")
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value
 
 
 def test_tokens_stand_in_runs_of_one_role() -> None:

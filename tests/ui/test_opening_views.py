@@ -11,11 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.analysis.verdict.measures import MEASURES
-from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.runs.measured import TAB_MEASURES
 from tests.support.command import cotlab as command
-from tests.support.pages import app_at, component, components, opened, opened_item, opened_run
+from tests.support.pages import app_at, components, opened, opened_run
 
 pytestmark = pytest.mark.soak
 
@@ -130,56 +129,6 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
     assert "follows a suggestion" in read["hint"][0]
 
 
-def read_first(run: str) -> dict[str, str]:
-    """Return, page by page, the first sentence and the first number that a stranger reads."""
-    texts = {}
-    for page in ("verdict", *PAGES):
-        app = page_of(page, run)
-        texts[page] = f"{first_texts(app)[0]} {first_number(app)}".strip()
-    for page, name in (("runs", "Runs"), ("home", "Latest runs")):
-        app = open_untitled(page)
-        for first, verdict, share, *_ in table_of(app, name)["rows"]:
-            if run in json.dumps(first):
-                tone = f" ({verdict['tone']})" if verdict.get("tone") else ""
-                texts[page] = f"{verdict['text']}{tone} {cell_text(share)}".strip()
-    other = "bypass-a" if run == "faithful-a" else "faithful-a"
-    (head,) = [
-        d for d in components(open_untitled("compare", base=other, other=run)) if "heading" in d
-    ]
-    texts["compare"] = str(head["heading"])
-    item = str(read.list_run_items(Store(), run)["id"].iloc[0])
-    reader = component(opened_item(run, item), "levels")
-    texts["item"] = ", ".join(f"step {row['label']} {row['score']}" for row in reader["rows"])
-    return texts
-
-
-def first_number(app: AppTest) -> str:
-    """Return the first number of a page: of a lamp, a table, a tile or a figure."""
-    for data in components(app):
-        if data.get("lamps"):
-            return str(data["lamps"][0]["share"] or "n/a")
-        if data.get("rows") and data["rows"][0][0].get("small"):
-            return cell_text(data["rows"][0][0])
-    figures = [json.loads(element.proto.spec) for element in app.get("plotly_chart")]
-    notes = [note["text"] for figure in figures for note in figure["layout"].get("annotations", ())]
-    return next(iter([*(tile.value for tile in app.metric), *notes]), "").replace("<br>", ", ")
-
-
-def test_what_a_stranger_reads_first_of_four_runs() -> None:
-    """Printed with ``pytest -s``: a table, page by page."""
-    read = {run: read_first(run) for run in (*MODELS, "nothing")}
-    pages = list(dict.fromkeys(page for texts in read.values() for page in texts))
-    for page in pages:
-        print(f"\n{page}")
-        for run, texts in read.items():
-            print(f"  {run:<11} {texts.get(page, 'not on this page')}")
-    for page in ("verdict", *PAGES, "runs", "item"):
-        assert read["faithful-a"][page] != read["bypass-a"][page], page
-    for page in ("verdict", *PAGES):
-        assert "nothing" in read["nothing"][page], page
-    assert read["nothing"]["runs"].startswith("nothing measured (amber)")
-
-
 def test_reliability_opens_on_numbers_that_tell_and_not_on_the_composite(store: Path) -> None:
     shares = {}
     for run, expected in (("faithful-a", "100 %"), ("bypass-a", "0 %")):
@@ -255,34 +204,16 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
     other = next(model for model in MODELS if model != run)
     for side, (base, second) in (("base", (run, other)), ("other", (other, run))):
         app = open_untitled("compare", base=base, other=second)
-        (head,) = [data for data in components(app) if "differences" in data]
+        rows = table_of(app, "Tested metrics of both runs")["rows"]
         for measure in values:
-            (entry,) = [
-                row for row in head["differences"] if row["label"] == MEASURES[measure].compared
-            ]
-            values[measure][f"compare {side}"] = percents(cell_text(entry[side]))
+            (cells,) = [row for row in rows if row[0]["text"] == MEASURES[measure].compared]
+            cell = cells[1 if side == "base" else 2]
+            values[measure][f"compare {side}"] = percents(cell_text(cell))
     for measure, by_page in values.items():
         assert len(by_page) >= 5
         expected = by_page["run"]
         for page, shown in by_page.items():  # three digits of a share, one decimal of a percentage
             assert shown == pytest.approx(expected, abs=0.06), (measure, page, by_page)
-
-
-def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: Path) -> None:
-    items = list(read.list_run_items(Store(store), "hint")["id"])[:2]
-    for item in items:
-        for mode in ("corrupt", "paraphrase"):
-            app = opened_item("hint", item, change=mode)
-            reader = component(app, "levels")
-            assert reader["mode"] == mode, "the tab that is open names the mode"
-            on_item = [row["score"] == "changes" for row in reader["rows"]]
-            query = {"run": "hint", "item": item, "mode": mode}
-            app = opened("steps", **query, metric="answer_change")
-            (box,) = [box.value for box in app.selectbox if box.label == "Mode"]
-            assert box == mode
-            blocks = component(app, "blocks")["blocks"]
-            on_steps = [float(b["score"] or 0) > 0 for b in blocks if b["label"].isdigit()]
-            assert on_steps == on_item, (item, mode)
 
 
 @pytest.mark.parametrize("page", ["verdict", "steps", "robustness", "mediation", "unfaithfulness"])

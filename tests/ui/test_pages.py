@@ -10,9 +10,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import cotlab
-from cotlab.core.types import Item, Step, Suite
-from cotlab.store.database import Store
-from cotlab.ui.new_run.processes import save_suite
 from cotlab.ui.places import PAGE_BY_PLACE, PAGES
 from cotlab.ui.text import escape_markdown
 from tests.support.linked import linked_view
@@ -124,17 +121,6 @@ def _numbers(values: Any) -> list[float]:
 
         return np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"]).tolist()
     return [v for v in values if v is not None]
-
-
-def test_text_of_a_suite_is_never_markup() -> None:
-    """Check that no element that renders Markdown or HTML has a suite's text unescaped."""
-    item = Item("h-1", HOSTILE, HOSTILE, (Step(0, HOSTILE),), HOSTILE)
-    suite = Suite.from_items("hostile", [item])
-    save_suite(Store(), suite)
-    app = open_page("suites", suite=suite.digest)
-    check(app, "Suites")
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value and "](javascript" not in element.value
 
 
 def test_an_unknown_run_is_said_and_not_raised() -> None:

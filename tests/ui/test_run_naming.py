@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,7 +18,6 @@ from cotlab.ui import access
 from cotlab.ui.identity import Forbidden, Person
 from cotlab.ui.places import PAGE_BY_PLACE
 from cotlab.ui.runs import header
-from tests.support.browser import ARGUMENTS, serving
 from tests.support.hostile import ALL, RAW
 from tests.support.stores.queued import fill
 from tests.ui.test_pages import open_page
@@ -122,27 +120,3 @@ def test_a_viewer_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(Forbidden):
             write(*arguments)
     assert read.get_run(store, "run-1")["name"] == "kept"
-
-
-@pytest.mark.browser
-@pytest.mark.soak
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
-def test_a_browser_searches_and_opens_the_item(store: Store, tmp_path: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
-    with serving(store.folder, tmp_path / "server.log") as address, sync_playwright() as chrome:
-        browser = chrome.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        page = browser.new_page()
-        page.goto(f"{address}/runs?q=question")
-        page.locator("mark").first.wait_for()
-        assert page.locator("mark").first.inner_text().lower() == "question"
-        page.locator("td a").first.click()
-        page.wait_for_url("**/run?run=*")
-        page.get_by_role("heading", name="Question").first.wait_for()
-        page.goto(f"{address}/run?run=run-1")
-        page.get_by_role("button", name="More").click()
-        page.get_by_text("Name and note").click()
-        page.get_by_label("Name", exact=True).fill("from a browser")
-        page.get_by_role("button", name="Save").click()
-        page.get_by_role("heading", name="from a browser").wait_for()
-        browser.close()

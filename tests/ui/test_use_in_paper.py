@@ -136,8 +136,9 @@ def test_unfaithfulness_of_any_runs(
     add(store, "x", SUITE, {}, [0.25, 0.75] * (N // 2))
     add(store, "elsewhere", ELSEWHERE, {"epoch": "9"}, [1.0])
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    app = app_at("unfaithfulness", more="true")
-    app.query_params["run"] = list(runs)
+    run, *also = runs
+    app = app_at("unfaithfulness", more="true", run=run)
+    app.query_params["also"] = also
     app.run()
     assert not app.exception, [error.value for error in app.exception]
     expected = {

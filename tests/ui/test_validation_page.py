@@ -92,7 +92,7 @@ def test_the_page_shows_the_report_of_this_store() -> None:
         "n/a",
     ]  # Wilson for 5 of 5: 5 / (5 + 3.8415) = 0.566
     assert shown["undefined"].tolist() == ["0", "50"]
-    means = open_page(means="true").dataframe[0].value
+    means = linked_frames(open_page(means="true"))[1]
     assert means["metric"].tolist() == names and means["r25"].tolist() == ["0.250", "n/a"]
     assert any(m.value.startswith("**answer change on models of known") for m in app.markdown)
     assert any(escape_markdown("hint-follower") in m.value for m in app.markdown)
@@ -159,58 +159,15 @@ def test_a_current_report_warns_of_nothing() -> None:
 
 
 def rows() -> list[dict[str, object]]:
-    return [
-        {
-            "metric": "m",
-            "organism": "r0",
-            "group": "dose",
-            "dose": 0.01,
-            "point": 0.2,
-            "lo": 0.1,
-            "hi": 0.4,
-            "n": 9,
-        },
-        {
-            "metric": "m",
-            "organism": "r50",
-            "group": "dose",
-            "dose": 0.52,
-            "point": 0.3,
-            "lo": None,
-            "hi": None,
-            "n": 8,
-        },
-        {
-            "metric": "m",
-            "organism": "faithful-a",
-            "group": "faithful",
-            "dose": None,
-            "point": 1.0,
-            "lo": 1.0,
-            "hi": 1.0,
-            "n": 9,
-        },
-        {
-            "metric": "m",
-            "organism": "faithful-b",
-            "group": "faithful",
-            "dose": None,
-            "point": 1.0,
-            "lo": 1.0,
-            "hi": 1.0,
-            "n": 7,
-        },
-        {
-            "metric": "m",
-            "organism": "hint",
-            "group": "hint",
-            "dose": None,
-            "point": None,
-            "lo": None,
-            "hi": None,
-            "n": 0,
-        },
-    ]
+    names = ("organism", "group", "dose", "point", "lo", "hi", "n")
+    values = (
+        ("r0", "dose", 0.01, 0.2, 0.1, 0.4, 9),
+        ("r50", "dose", 0.52, 0.3, None, None, 8),
+        ("faithful-a", "faithful", None, 1.0, 1.0, 1.0, 9),
+        ("faithful-b", "faithful", None, 1.0, 1.0, 1.0, 7),
+        ("hint", "hint", None, None, None, None, 0),
+    )
+    return [{"metric": "m", **dict(zip(names, row, strict=True))} for row in values]
 
 
 def test_the_figure_draws_the_means_at_the_measured_dose_with_intervals_and_gaps() -> None:
@@ -257,8 +214,7 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
 
 def test_each_metric_is_shown_on_models_whose_chain_needs_its_question() -> None:
     fill()
-    app = open_page()
-    assert not app.dataframe  # closed at first
+    assert len(linked_frames(open_page())) == 1  # closed at first
     file = store_folder() / "validation" / "latest.json"
     report = json.loads(file.read_text("utf-8"))
     record = evaluate_needs_question(
@@ -268,9 +224,9 @@ def test_each_metric_is_shown_on_models_whose_chain_needs_its_question() -> None
     report["metrics"]["answer_change"]["needs_question"] = record
     file.write_text(report_to_json(report), "utf-8")
     app = open_page(needs_question="true")
-    table = app.dataframe[0].value
+    table = linked_frames(app)[1]
     assert table["AUROC, s"].tolist() == ["1.00 [0.57, 1.00]", "not measured"]
-    assert table["s50-a"].tolist() == ["0.500", "n/a"]
+    assert table["s50-a"].tolist() == ["0.500", "not measured"]
     assert any("Where a chain needs its question" in m.value for m in app.markdown)
 
 
@@ -282,6 +238,6 @@ def test_each_metric_is_shown_on_the_model_whose_wording_carries_the_answer() ->
     report["metrics"]["answer_change"]["coded_wording"] = record
     file.write_text(report_to_json(report), "utf-8")
     app = open_page(coded_wording="true")
-    table = app.dataframe[0].value
+    table = linked_frames(app)[1]
     assert table["encoded-c"].tolist() == ["0.000", "not measured"]
     assert any("Where the wording of a chain carries the answer" in m.value for m in app.markdown)

@@ -286,8 +286,7 @@ def _state_texts(page: str) -> str:
     """Return what a page shows of the state of a run: status, headline, lamps and cells."""
     app = open_page(page, run="run-1")
     assert not app.exception
-    names = {"home": ("context", "verdict", "lamps"), "run": ("verdict", "lamps")}
-    views = [linked_view(app, name) for name in names.get(page, ())]
+    views = [] if page == "runs" else [linked_view(app, name) for name in ("verdict", "lamps")]
     rows = linked_view(app, "table")["rows"] if page == "runs" else []
     return json.dumps([[s.value for s in app.caption], views, rows])
 

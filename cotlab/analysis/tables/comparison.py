@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +12,6 @@ from cotlab.analysis.compare import Comparison, ComparisonSet
 from cotlab.analysis.paired import RATE_METRIC, PairedRow, facet_label, missing_items_text
 from cotlab.analysis.verdict.measures import READING_MEASURES, planned_measures
 from cotlab.analysis.view import RunView
-from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
 from cotlab.figures.style import format_number, truncate_text
 
@@ -166,19 +164,6 @@ def bars_by_unit(
         rows_by_unit.setdefault(unit, []).append(bar_row(row, label + run_name, unit))
     units = sorted(rows_by_unit, key=lambda unit: (unit != NO_UNIT_LABEL, unit))
     return {unit: pd.DataFrame(rows_by_unit[unit]) for unit in units}
-
-
-def replace_rates(comparison: Comparison, rate_comparison: Comparison) -> Comparison:
-    """Replace the rates of a comparison with those of another threshold."""
-    rows = [row for row in comparison.rows if row.metric != RATE_METRIC] + list(
-        rate_comparison.rows
-    )
-    other_pairs = comparison.pairs[comparison.pairs["metric"] != RATE_METRIC]
-    pairs = pd.concat([other_pairs, rate_comparison.pairs]).sort_values(
-        ["metric", "facet", "item_id"], ignore_index=True
-    )
-    sorted_rows = sorted(rows, key=lambda row: (row.metric, canonical_json(dict(row.facet))))
-    return replace(comparison, rows=tuple(sorted_rows), pairs=pairs)
 
 
 def threshold_note(comparison_set: ComparisonSet, threshold: float) -> str:

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from cotlab.analysis.tables.declare import with_common_reasons
-from cotlab.analysis.view import with_facet_columns
+from cotlab.analysis.view import RunView, with_facet_columns
 from cotlab.core.types import DEFAULT_CONTROL, MEDIATION_SOURCES
 from cotlab.figures.mediation import DROP_METRICS, span_sort_key
 from cotlab.metrics.mediation.indices import headline_reason
 from cotlab.metrics.mediation.spread import item_spreads, single_draw_cmis
 from cotlab.stats.intervals import interval_columns
+from cotlab.store.facet_scores import scores_without_value
 
 FACET_NAMES = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
 """Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
@@ -57,6 +58,16 @@ MAX_RAW_ITEMS = 20
 def with_facets(table: pd.DataFrame) -> pd.DataFrame:
     """Add a column for each of ``FACET_NAMES`` to scores or estimates."""
     return with_facet_columns(table, *FACET_NAMES)
+
+
+def suite_scores(view: RunView, *metrics: str) -> pd.DataFrame:
+    """Return what tables over the suite read of the scores of a run, facets as columns.
+
+    Those without a value, with the reason, and all of facets with ``MAX_RAW_ITEMS`` items or fewer.
+    """
+    estimates = view.estimates[view.estimates["metric"].isin(metrics)]
+    small_facets = estimates.loc[estimates["n"] <= MAX_RAW_ITEMS, "facet"].unique().tolist()
+    return with_facets(scores_without_value(view.store, view.id, metrics, small_facets))
 
 
 class Setting(NamedTuple):

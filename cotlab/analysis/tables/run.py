@@ -188,10 +188,15 @@ def perturbation_cells(view: RunView, choice: FigureChoice) -> FigureData:
     return FigureData(reliability.with_perturbation(table), choice=FigureChoice(metric=measure))
 
 
+def mediation_settings(view: RunView) -> dict[str, mediation.Setting]:
+    """Return the settings of a run that have a CMI, by their keys, the usual one first."""
+    groups = mediation.with_facets(view.score_groups)
+    return {"~".join(s): s for s in mediation.available_settings(groups)}
+
+
 def select_mediation_setting(view: RunView, choice: FigureChoice) -> mediation.Setting:
     """Return the chosen setting, or the first; NoTable where the run has none."""
-    groups = mediation.with_facets(view.score_groups)
-    settings_by_key = {"~".join(s): s for s in mediation.available_settings(groups)}
+    settings_by_key = mediation_settings(view)
     if not settings_by_key:
         raise no_scores("mediation")
     return settings_by_key[choice.select("setting", list(settings_by_key))]
@@ -205,8 +210,7 @@ def _mediation_table(
 
     def make(view: RunView, choice: FigureChoice) -> FigureData:
         setting = select_mediation_setting(view, choice)
-        metrics = mediation.METRICS_BY_TABLE[table_name]
-        scores = mediation.with_facets(view.scores(*metrics, with_evidence=False))
+        scores = mediation.suite_scores(view, *mediation.METRICS_BY_TABLE[table_name])
         means = mediation.with_facets(view.estimates)
         if table_name == "density" and (reason := mediation.refused_cmi_reason(means, setting)):
             raise NoTable(f"CMI by share of positions is not drawn: {reason}")

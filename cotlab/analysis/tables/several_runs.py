@@ -105,6 +105,11 @@ def _run_group(view: RunView, ids_text: str | None) -> RunGroup:
     return RunGroup(view, members, ids_text is not None, item_values, positions)
 
 
+def graded_classifiers(view: RunView, ids_text: str | None) -> list[str]:
+    """Return the classifiers of a figure of these runs whose scores have a threshold."""
+    return unfaithful.graded_classifiers(_run_group(view, ids_text).values)
+
+
 def _runs_note(view: RunView, members: Sequence[RunView], runs: list[str]) -> str:
     """Name the runs of a figure, and which of them are partial; "" where it is of one."""
     if len(runs) < 2:

@@ -1,10 +1,15 @@
-"""The tabs Policy and Decisions: the effect of thresholds, and what was decided by them."""
+"""The road of the page Decide, and its tabs Policy and Decisions: thresholds, and their effect."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from cotlab.ui.decisions import decided, suggested, thresholds
+import streamlit as st
+
+from cotlab.analysis.verdict.wording import noun_count
+from cotlab.store.decisions import review_counts
+from cotlab.ui import cached
+from cotlab.ui.decisions import decided, thresholds
 from cotlab.ui.more import render_more
 
 
@@ -16,7 +21,7 @@ def render_policy_tab() -> None:
     decided.render_fit_warning(view)
     policy = thresholds.render_thresholds(view)
     thresholds.render_policy_form(view, policy)
-    suggested.render_suggestions(view)
+    thresholds.render_suggestions(view)
     render_more(
         "effect of the thresholds, by domain too",
         partial(thresholds.render_effects, view, policy),
@@ -46,3 +51,16 @@ def render_decisions_tab() -> None:
         decided.render_audit_log,
         name="audit",
     )
+
+
+def render_road() -> None:
+    """Show labels, calibrator, policy and decisions, each with a tick or with what is missing."""
+    counts = cached.read_once(review_counts)
+    steps = (
+        (counts["labels"], noun_count(counts["labels"], "label"), "no labels"),
+        (counts["calibrated"], "calibrator", "no calibrator"),
+        (counts["policies"], "policy", "no policy"),
+        (counts["decided"], noun_count(counts["decided"], "decision"), "no decisions"),
+    )
+    texts = [f"✓ {text}" if n else f"**○ {missing}**" for n, text, missing in steps]
+    st.markdown("  →  ".join(texts))

@@ -1,8 +1,8 @@
-"""One chain as rows of text: its steps with scores, the replies behind a step, its entropy."""
+"""One chain as rows of text: its steps with their scores, and its entropy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -15,12 +15,11 @@ from cotlab.analysis.tables.chains import (
     ENTROPY_FLAGS,
     entropy_steps,
     original_step_texts,
-    ranking_table,
 )
 from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.analysis.view import RunView
 from cotlab.core.types import RECORDED_PROVIDER, Item
-from cotlab.figures.style import format_number, interval_text
+from cotlab.figures.style import format_number
 from cotlab.metrics.entropy import CARDS, MAX_ENTROPY
 from cotlab.metrics.model_steps import model_steps
 from cotlab.run.scored_chain import ScoredChain, scored_chain
@@ -31,7 +30,7 @@ from cotlab.ui import cached, charts, components
 from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
 from cotlab.ui.places import run_link
-from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.text import escape_markdown
 
 _MODULE_FOLDER = Path(__file__).parent
 
@@ -53,7 +52,7 @@ class TextRow:
     """One row of text, with a label, a colour and a score."""
 
     index: int
-    """Index of the row, from 0; a selection returns it."""
+    """Index of the row, from 0."""
     label: str
     """Text before the row, such as the step's number."""
     text: str
@@ -94,43 +93,9 @@ def _chain_component() -> Any:
 
 
 def render_rows(rows: Sequence[TextRow], *, key: str, selected_index: int | None = None) -> None:
-    """Show rows that cannot be selected."""
-    _chain_component()(
-        key=key,
-        data={
-            "blocks": [asdict(run) for run in rows],
-            "clickable": False,
-            "selected": selected_index,
-        },
-    )
-
-
-def render_row_choice(
-    rows: Sequence[TextRow],
-    *,
-    key: str,
-    selected_index: int | None,
-    on_choice: Callable[[int], None],
-) -> None:
-    """Show rows of which one can be chosen by mouse or keyboard.
-
-    ``on_choice`` is called with the index of the chosen row before the page runs again.
-    """
-
-    def send_choice() -> None:
-        index = st.session_state[key].get("chosen")
-        if isinstance(index, int):
-            on_choice(index)
-
-    _chain_component()(
-        key=key,
-        data={
-            "blocks": [asdict(run) for run in rows],
-            "clickable": True,
-            "selected": selected_index,
-        },
-        on_chosen_change=send_choice,
-    )
+    """Show rows of text."""
+    data = {"blocks": [asdict(row) for row in rows], "selected": selected_index}
+    _chain_component()(key=key, data=data)
 
 
 def load_scored_chain(run: RunView, item: Item, scores: pd.DataFrame) -> ScoredChain:
@@ -175,74 +140,10 @@ def warn_if_divided_otherwise(run: RunView, is_model_chain: bool) -> None:
         )
 
 
-def rank_steps(run: RunView, item: Item, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return each step's text and its mean CCS over the draws."""
-    item_scores = cached.cached_run_view(run).item_scores(item.id)
-    return ranking_table(load_original_steps(run, item, item_scores), scores)
-
-
-def ranked_step_rows(
-    ranking: pd.DataFrame, marks: Mapping[int, str] | None = None
-) -> list[TextRow]:
-    """Return one row per step, in reading order, tinted by its CCS, with the raters' marks."""
-    rows = []
-    for step in ranking.sort_values("step").itertuples():
-        score_text = components.number_text(step.point)
-        if not pd.isna(step.lo):
-            score_text = interval_text(step.point, step.lo, step.hi)
-        tint, hint = 0.0, f"n/a: {step.reason}"
-        if not pd.isna(step.point):
-            tint = min(max(float(step.point), 0.0), 1.0)
-            hint = f"CCS {score_text}, {step.draws} draw(s)"
-        score_text = "\n".join(filter(None, (score_text, (marks or {}).get(int(step.step)))))
-        rows.append(
-            TextRow(
-                step.step,
-                f"{step.step + 1}",
-                step.text,
-                score=score_text,
-                hint=hint,
-                tint=tint,
-                skipped=label_length(step.text),
-            )
-        )
-    return rows
-
-
 def label_length(text: str) -> int:
     """Return how many characters of a step are its label, which the row's number repeats."""
     end = find_label_end(text)
     return end if text[end:].strip() else 0
-
-
-def render_ablation_replies(scores: pd.DataFrame, item: Item, step: int) -> None:
-    """Show the baseline reply and the ablated reply side by side, for every draw of one step."""
-    st.markdown(f"**Step {step + 1}**: the reply with the full chain, and with the ablated one")
-    if scores["evidence"].map(len).max() < 2:
-        st.info(
-            f"No request was made for this step: {escape_markdown(str(scores['reason'].iloc[0]))}."
-        )
-        return
-    exchange_by_key = cached.logged_exchanges(tuple(evidence.request_keys(scores)))
-    for draw in scores.sort_values("sample").itertuples():
-        baseline_exchange, ablated_exchange = (
-            exchange_by_key.get(key, (None, None)) for key in list(draw.evidence)[:2]
-        )
-        score_text = f"CCS {components.number_text(draw.value)}"
-        if pd.isna(draw.value):
-            score_text += f" ({draw.reason})"
-        sides = (("Baseline", baseline_exchange, ""), ("Ablated", ablated_exchange, score_text))
-        for column, (title, (request, reply), side_score) in zip(st.columns(2), sides, strict=True):
-            rows = [
-                TextRow(0, title, cached.reply_text(reply), score=side_score),
-                TextRow(1, "Prompt", request_text(request)),
-            ]
-            with column:
-                render_rows(rows, key=f"{title}-{item.id}-{step}-{draw.sample}-{draw.Index}")
-        st.caption(
-            f"Draw {int(draw.sample) + 1}. Ground truth:"
-            f" {'none' if item.answer is None else escape_markdown(shorten(item.answer))}."
-        )
 
 
 def request_text(request: dict[str, Any] | None) -> str:

@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-import streamlit as st
 
-from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.view import RunView
-from cotlab.core.types import Plan
-from cotlab.metrics.composite import SCORER_BY_COMPONENT, composite
 from cotlab.ui.components import page_link
-from cotlab.ui.places import run_link
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.linked import show_linked_frame
+from cotlab.ui.places import PageLink, run_link
 
-COMPONENT_DETAILS = {
-    "C": "the paraphrases' answers behind consistency (C)",
-    "R": "the perturbed steps behind robustness (R)",
-    "V": "the links behind verification (V)",
-    "D": "the clusters behind diversity (D)",
-    "F": "the flagged spans behind red flags (F)",
-}
-"""Detail that a component's own scorer stores, and the composite does not."""
-NO_LINK_TEXT = "none"
 NO_REQUEST_TEXT = "No request was made for it: it is computed from the texts."
-
-
-def make_scorer_filter(*names: str) -> Callable[[Plan], bool]:
-    """Return a predicate: whether a plan has one of these scorers."""
-    return lambda plan: any(spec.name in names for spec in plan.scorers)
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
@@ -47,9 +27,15 @@ def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
 
 
 def score_ids(scores: pd.DataFrame) -> list[str]:
-    """Return the name in an address of each score."""
+    """Return the name in an address of each score; a part of the composite has no step or draw."""
+    scores = scores.assign(
+        **{name: value for name, value in _DEFAULTS.items() if name not in scores}
+    )
     columns = (scores[name] for name in ("metric", "facet", "step", "sample"))
     return [score_id(*map(_na_to_none, values)) for values in zip(*columns, strict=True)]
+
+
+_DEFAULTS = {"step": None, "sample": 0}
 
 
 def _na_to_none(value: Any) -> Any:
@@ -69,82 +55,42 @@ def render_requests_link(
     page_link(link.place, label, "fact_check", link.query)
 
 
-def requests_cell(run: RunView, item_id: str, score: str, keys: Any) -> str | None:
-    """Return the cell of a table that links a score to its requests; None where it has none."""
-    link = run_link(run.id, "items", item=item_id, score=score)
-    return link.address if len(keys) else None
-
-
-def render_linked_table(
-    table: Any, key: str, column_config: Mapping[str, Any] | None = None, height: Any = "content"
+def render_score_table(
+    run: RunView,
+    scores: pd.DataFrame,
+    frame: pd.DataFrame,
+    *,
+    title: str,
+    key: str,
+    number_names: Iterable[str] = ("value",),
+    links: Mapping[str, Sequence[PageLink]] | None = None,
 ) -> None:
-    """Show a table whose column "behind it" links to requests and "why n/a" has reasons."""
-    st.dataframe(
-        table,
-        hide_index=True,
+    """Show a table with a row a score; its last column links to the requests behind the score.
+
+    Parameters
+    ----------
+    run : RunView
+    scores : DataFrame
+        The scores, with item_id and evidence.
+    frame : DataFrame
+        Texts and numbers of each.
+    title, key : str
+        Accessible name and key of the table.
+    number_names : iterable of str
+        Columns that are aligned at the right.
+    links : mapping, optional
+        Links of other columns.
+    """
+    counts = scores["evidence"].map(len)
+    names = zip(scores["item_id"], score_ids(scores), counts, strict=True)
+    requests = [
+        run_link(run.id, "items", item=item, score=name) if n else None for item, name, n in names
+    ]
+    show_linked_frame(
+        title,
+        frame.assign(requests=[str(n or "none") for n in counts]),
+        {**(links or {}), "requests": requests},
         key=key,
-        height=height,
-        placeholder=NO_LINK_TEXT,
-        column_config=EVIDENCE_COLUMN_CONFIG | dict(column_config or {}),
+        number_names=[*number_names, "requests"],
+        help_by_name={"requests": "None: it is computed from the texts."},
     )
-
-
-RIGHT_ALIGNED_COLUMN = st.column_config.TextColumn(alignment="right")
-EVIDENCE_COLUMN_CONFIG = {
-    "behind it": st.column_config.LinkColumn(
-        "evidence",
-        display_text="requests",
-        width="small",
-        help="None: no request was made, it is computed from the texts.",
-    ),
-    "value": RIGHT_ALIGNED_COLUMN,
-    "why n/a": st.column_config.TextColumn("reason", width="large"),
-}
-
-
-def composite_only_components(run: RunView, *component_names: str) -> list[str]:
-    """Return the components that only the composite measured, without their own scorer's detail."""
-    plan = run.plan
-    return [
-        component
-        for component in composite_components(plan)
-        if (not component_names or component in component_names)
-        and not make_scorer_filter(SCORER_BY_COMPONENT[component])(plan)
-    ]
-
-
-def render_missing_detail_help(run: RunView, *component_names: str) -> None:
-    """Show what the composite alone does not store, and how to add it; nothing where all is."""
-    composite_only_names = composite_only_components(run, *component_names)
-    if not composite_only_names:
-        return
-    composite_spec = next(
-        composite_spec for composite_spec in run.plan.scorers if composite_spec.name == "composite"
-    )
-    profile = str(composite_spec.params.get("profile", composite.options["profile"]))
-    config_path = Path(str(run.output or "")) / "run.yaml"
-    command = (
-        "cotlab run --config"
-        f" {shlex.quote(str(config_path) if config_path.is_file() else 'run.yaml')} --profile"
-        f" {profile}"
-    )
-    st.info(
-        "This run has the composite without the scorers of its components: it has their numbers,"
-        f" but not {_component_details_text(composite_only_names)}. The profile"
-        f" {escape_markdown(profile)} adds those scorers; requests in the log are not sent again."
-    )
-    st.code(command, language=None, wrap_lines=True)
-    page_link(
-        "new_run",
-        "Clone with the components' scorers",
-        "content_copy",
-        {"from": run.id, "profile": profile},
-    )
-
-
-def _component_details_text(component_names: list[str]) -> str:
-    details = [
-        COMPONENT_DETAILS[component]
-        for component in sorted(component_names, key=list(COMPONENT_DETAILS).index)
-    ]
-    return details[0] if len(details) == 1 else f"{', '.join(details[:-1])} and {details[-1]}"

@@ -1,5 +1,5 @@
-// The head of the page Item (header.py): which item this is, links to its neighbours in the list, the list with its chips and its
-// search (item_list.js), the question as the title, and what is known of the answer. All texts are set with textContent.
+// The head of an item (header.py): which item this is, links to its neighbours in the list (item_list.js), the question as the
+// title, and what is known of the answer. All texts are set with textContent.
 const NEIGHBOURS = [["k", "Previous", "←"], ["j", "Next", "→"]];
 
 class Head extends ItemList {
@@ -15,16 +15,7 @@ class Head extends ItemList {
       entry.append(...(key === "k" ? [sign, label, keySign] : [label, sign, keySign]));
       nav.append(entry);
     }
-    return [top, this.folded(), questionText("h2", data.heading_pieces), factList(data.facts)];
-  }
-
-  // The list with its chips and its search is open where it was chosen from, until it is folded or unfolded by hand.
-  folded() {
-    const box = node("details"), title = node("summary", "", this.data.list_title);
-    box.open = this.isUnfolded ?? this.data.is_filtered;
-    title.onclick = () => { this.isUnfolded = !box.open; };
-    box.append(title, this.tools(), ...(this.data.rows.length ? this.list("Items of the run") : []));
-    return box;
+    return [top, questionText("h2", data.heading_pieces), factList(data.facts)];
   }
 }
 

@@ -23,14 +23,11 @@ from cotlab.ui.address import write_address
 from cotlab.ui.item import evidence
 from cotlab.ui.item.item_list import (
     FILTER_PARAMS,
-    Query,
     address_query,
-    chips_data,
     item_filter,
     list_sources,
     load_item_list,
     query_href,
-    search_text,
     sent_query,
 )
 from cotlab.ui.item.step_marks import equations_text
@@ -39,20 +36,6 @@ from cotlab.ui.text import shorten
 
 _RUN_PARAMS = ("run", TAB_PARAM, "change", *FILTER_PARAMS)
 """Parameters of the address that stay where another item is opened."""
-_CHIPS = (
-    ("Changed", "changed", "A changed step changed the answer at least once."),
-    ("Wrong answer", "wrong", "No more than half of the judged replies are right."),
-    (
-        "No value",
-        "undefined",
-        "No value of whether the answer is right, or of a changed step.",
-    ),
-)
-_ANSWERS = {
-    True: {"text": "✓", "kind": "right"},
-    False: {"text": "✕", "kind": "wrong"},
-    None: {"text": "n/a", "kind": "unknown"},
-}
 _MODULE_FOLDER = Path(__file__).parent
 _SIGNS = {"right": "✓", "wrong": "✕", "unknown": ""}
 
@@ -73,60 +56,33 @@ def render_item_header(
         cached.logged_exchanges(tuple(keys)),
         cached.logged_responses(tuple(keys)),
     )
-    component_key = f"header-{run.id}"  # one a run: the list stays open with the next item
+    component_key = f"header-{run.id}"
     _header_component()(
         key=component_key,
         data={
-            **items_data(run, item.id),
+            **place_data(run, item.id),
             "heading": item.question,
             "heading_pieces": question_pieces(item.question),
             "facts": item_facts(item, answers, scores, len(steps), is_model_chain),
         },
-        on_choice_change=lambda: _store_choice(run, component_key, item.id),
+        on_choice_change=lambda: _store_choice(component_key),
     )
     if cached.read_once(read.is_suite_redacted, run.suite):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
 
 
-def items_data(run: RunView, item_id: str) -> dict[str, Any]:
-    """Return what the component shows of the run's items and of the place of one among them."""
+def place_data(run: RunView, item_id: str) -> dict[str, Any]:
+    """Return what the component shows of the place of an item among those that are listed."""
     chosen_filter = item_filter()
     item_list = load_item_list(run, chosen_filter, item_id)
-    links: list[Query] = []
-
-    def link_to(other_id: str) -> int:
-        links.append(address_query(_RUN_PARAMS, item=other_id))
-        return len(links) - 1
-
-    chips: list[tuple[str, str | None, int, str]] = [("All", None, item_list.counts.all, "")]
-    chips += [(text, view, getattr(item_list.counts, view), help_) for text, view, help_ in _CHIPS]
-    neighbours = {"k": item_list.previous, "j": item_list.next}
-    last = item_list.start + len(item_list.items)
-    part = f"{item_list.start + 1:,} to {last:,} of {item_list.n_listed:,}"
-    pages = {"Earlier": item_list.before_part, "Later": item_list.after_part}
-    return {
-        "chips": chips_data(chips, chosen_filter.view, links),
-        "search": search_text(),
-        "search_label": "Search ids and questions",
-        "place": _position_text(item_list, chosen_filter, item_id),
-        "neighbours": {key: link_to(other) for key, other in neighbours.items() if other},
-        "is_filtered": not chosen_filter.is_open,
-        "list_title": f"List of {noun_count(item_list.n_listed, 'item')}, search and filters",
-        "rows": [
-            {
-                "number": entry.number,
-                "question": shorten(f"{entry.id} · {entry.question}", 200),
-                "answers": [_ANSWERS[entry.is_right]],
-                "delta": "",
-                "selected": entry.id == item_id,
-                "link": link_to(entry.id),
-            }
-            for entry in item_list.items
-        ],
-        "part": part,
-        "pages": {title: link_to(other) for title, other in pages.items() if other},
-        "hrefs": [query_href("run", query) for query in links],
-    }
+    neighbours: dict[str, int] = {}
+    hrefs: list[str] = []
+    for key, other in (("k", item_list.previous), ("j", item_list.next)):
+        if other:
+            neighbours[key] = len(hrefs)
+            hrefs.append(query_href("run", address_query(_RUN_PARAMS, item=other)))
+    place = _position_text(item_list, chosen_filter, item_id)
+    return {"place": place, "neighbours": neighbours, "hrefs": hrefs}
 
 
 def _position_text(item_list: ItemList, chosen_filter: ItemFilter, item_id: str) -> str:
@@ -142,24 +98,11 @@ def _position_text(item_list: ItemList, chosen_filter: ItemFilter, item_id: str)
     return " · ".join(texts)
 
 
-def _store_choice(run: RunView, component_key: str, current_id: str) -> None:
-    """Write the choice that the component sent into the address.
-
-    Another filter keeps the item where it is listed, and opens the first one where it is not; where
-    nothing matches, the item stays.
-    """
-    query = sent_query(component_key, ("item", *FILTER_PARAMS))
-    if query is None:
-        return
-    item_id = current_id
-    if "item" not in query:
-        item_list = load_item_list(run, item_filter(query), item_id)
-        if item_list.rank is None and item_list.n_listed:
-            item_id = load_item_list(run, item_filter(query), None).items[0].id
-        query["item"] = [item_id]
-    if query["item"] != [item_id]:
-        query = {name: query[name] for name in (*_RUN_PARAMS, "item") if name in query}
-    write_address(query, preserved=())
+def _store_choice(component_key: str) -> None:
+    """Write the neighbour that the component sent into the address."""
+    query = sent_query(component_key, ("item",))
+    if query is not None and "item" in query:
+        write_address({name: query[name] for name in (*_RUN_PARAMS, "item") if name in query}, ())
 
 
 @cache

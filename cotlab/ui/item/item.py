@@ -25,6 +25,7 @@ from cotlab.ui.item.chain import (
     warn_if_divided_otherwise,
 )
 from cotlab.ui.item.header import missing_chain_text, render_item_header
+from cotlab.ui.item.item_list import FILTER_PARAMS
 from cotlab.ui.item.reader import read_chain, render_reader
 from cotlab.ui.item.reader_data import few_replies_text, limit_lines
 from cotlab.ui.item.requests import (
@@ -38,7 +39,6 @@ from cotlab.ui.item.step_marks import load_step_marks
 from cotlab.ui.item.suggestion import render_first_mistake, render_suggestion
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.in_place import render_label_form
-from cotlab.ui.new_run.measures import added_cost_text
 from cotlab.ui.runs.items import render_run_items
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -53,7 +53,8 @@ def render_items_tab(run: RunView) -> None:
         render_run_items(run)
         return
     with st.container(horizontal=True, key=LINKS_KEY):
-        components.page_link("items", "All items", "arrow_back", {"run": run.id})
+        filters = {name: st.query_params[name] for name in FILTER_PARAMS if name in st.query_params}
+        components.page_link("items", "All items", "arrow_back", {"run": run.id, **filters})
         query = {"base": run.id, "item": item_id}
         components.page_link("compare", "Compare this item", "compare_arrows", query)
         components.page_link("label", "Label", "rate_review")
@@ -168,8 +169,7 @@ def _render_unmeasured_note(run: RunView, item: Item, scores: pd.DataFrame) -> N
         components.page_link("robustness", "This item with other numbers", "grid_on", query)
     else:
         st.info("What happens to the answer when a step changes was not measured in this run.")
-    label = f"Measure it ({added_cost_text(run, 'change')})"
-    components.page_link("new_run", label, "add", {"from": run.id, "measure": "change"})
+    components.page_link("new_run", "Measure it", "add", {"from": run.id, "measure": "change"})
 
 
 def _render_plain_chain(run: RunView, item: Item, scores: pd.DataFrame) -> None:

@@ -1,6 +1,6 @@
-"""A list of items on a page: chips, a search, neighbours, and links, all of them in the address.
+"""A list of items on a page: its filters, neighbours and links, all of them in the address.
 
-The tab Items and Compare show it; each has a component whose script begins with ``item_list.js``.
+An item and Compare each have a component whose script begins with ``item_list.js``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import streamlit as st
 from cotlab.analysis.view import RunView
 from cotlab.store.run_items import ITEM_VIEWS, ItemFilter, ItemList, list_items
 from cotlab.ui import cached
-from cotlab.ui.address import report_unknown_value
+from cotlab.ui.address import known_param
 from cotlab.ui.item.chain import chain_sources
 
 ROWS_PER_LIST = 12
@@ -113,15 +113,11 @@ def list_sources() -> tuple[str, str]:
     return css, rows_js + (_FOLDER / "item_list.js").read_text("utf-8")
 
 
-def item_filter(query: Query | None = None) -> ItemFilter:
-    """Return which items of a run are listed, by the address or by a query that becomes it."""
-    if query is None:
-        query = address_query(FILTER_PARAMS)
-    view_name, text = (query.get(name, [""])[0] for name in FILTER_PARAMS)
-    view = next((name for name in ITEM_VIEWS if name == view_name), None)
-    if view_name and view is None:
-        report_unknown_value("show", view_name)
-    return ItemFilter(" ".join(text[:MAX_SEARCH_CHARS].split()), view)
+def item_filter() -> ItemFilter:
+    """Return which items of a run are listed, by the address."""
+    view = known_param("show", ITEM_VIEWS)
+    words = " ".join(search_text().split())
+    return ItemFilter(words, next((name for name in ITEM_VIEWS if name == view), None))
 
 
 def load_item_list(run: RunView, chosen_filter: ItemFilter, item_id: str | None) -> ItemList:

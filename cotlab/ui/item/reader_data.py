@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -432,11 +431,3 @@ def _named_steps(effects: Sequence[StepEffect], n_steps: int) -> str:
     if len(numbers) > MAX_NAMED_STEPS:
         return f"one of {len(numbers)} of the {n_steps} steps"
     return f"step {' or '.join(filter(None, (', '.join(numbers[:-1]), numbers[-1])))}"
-
-
-def equal_steps_text(values: Sequence[float | None], zero_text: str, equal_text: str) -> str:
-    """Return, where all steps have one value, the text for 0 or that for another; else ""."""
-    distinct_values = {math.nan if value is None else float(value) for value in values}
-    if len(values) < 2 or len(distinct_values) != 1 or any(map(math.isnan, distinct_values)):
-        return ""
-    return f" {zero_text if distinct_values == {0.0} else equal_text}"

@@ -234,7 +234,9 @@ def render_item_scores(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     label = f"All scores of this item: {n_metrics} measure{'s' * (n_metrics != 1)},"
     with st.expander(f"{label} {len(scores)} scores, {missing_text}"):
         _render_score_groups(run, item, scores)
-        _render_score_table(run, item, scores)
+        if "consistency" in set(scores["scorer"]):
+            st.caption("Scores and chains of the hold-out are not shown by item.")
+        components.csv_button("scores", scores, "scores")
 
 
 def _render_score_groups(run: RunView, item: Item, scores: pd.DataFrame) -> None:
@@ -274,46 +276,3 @@ def _render_score_groups(run: RunView, item: Item, scores: pd.DataFrame) -> None
     ]
     if missing_texts:
         st.caption(escape_markdown(f"{'; '.join(missing_texts)}."))
-
-
-def _render_score_table(run: RunView, item: Item, scores: pd.DataFrame) -> None:
-    """Show every score as a table, with the reason where it is undefined."""
-    frame = pd.DataFrame(
-        {
-            "metric": scores["metric"].map(metric_name),
-            "step": scores["step"] + 1,
-            "value": value_texts(scores),
-            "facet": [components.facet_text(text) for text in scores["facet"]],
-            "draw": scores["sample"] + 1,
-            "status": scores["status"],
-            "reason": scores["reason"].fillna(""),
-            "requests": scores["evidence"].map(len),
-        }
-    )
-    score_ids, widget_key = evidence.score_ids(scores), f"item-scores-{run.id}-{item.id}"
-
-    def select_ticked_score() -> None:
-        ticked_indices = st.session_state[widget_key]["selection"]["rows"]
-        select_score(score_ids[ticked_indices[0]] if ticked_indices else ALL_SCORES)
-
-    st.dataframe(
-        frame,
-        hide_index=True,
-        key=widget_key,
-        height="content" if len(frame) <= 10 else 420,
-        on_select=select_ticked_score,
-        selection_mode="single-row",
-        placeholder="",
-        column_config={
-            "facet": st.column_config.TextColumn(width=240),
-            "value": st.column_config.TextColumn(alignment="right", width=90),
-            **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
-            "reason": st.column_config.TextColumn(width=220, help="Why there is no value."),
-            "requests": st.column_config.NumberColumn(help="Number of requests behind the value."),
-        },
-    )
-    note = "Select a score to see its requests below. Steps and draws count from 1."
-    if "consistency" in set(scores["scorer"]):
-        note += " Scores and chains of the hold-out are not shown by item."
-    st.caption(note)
-    components.csv_button("scores", scores, "scores")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
 
@@ -12,10 +12,8 @@ from cotlab.analysis.verdict.verdicts import QUESTION_OPTIONS
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.registry import SCORERS
-from cotlab.core.types import Suite
 from cotlab.run.config import lower_to_maximum, read_config, stored_options
 from cotlab.run.launch import dry_run
-from cotlab.store import read
 from cotlab.ui import access, cached, components
 from cotlab.ui.address import report_unknown_value
 from cotlab.ui.text import escape_markdown, shorten
@@ -126,98 +124,31 @@ def requested_items() -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 10**7 else None
 
 
-N_SAMPLED_ITEMS = 8
-"""Items whose requests are counted; the others are taken to need as many each."""
-UNKNOWN_COST_TEXT = "requests and cost stand there before it starts"
+def cost_text(run: RunView, measure: str) -> str:
+    """Return "about 900 requests, $0" for a new run that measures one thing, or where this stands.
 
-
-def added_cost_text(run: RunView, measure: str, n_items: int | None = None) -> str:
-    """Return "about 900 new requests, $0, 40 s", or where these stand if they are not known.
-
-    The time is that of this run's requests, where none was answered from the response log.
-    ``n_items`` is how many items the new run has; None for as many as its settings give.
+    Requests whose replies the response log has are among them, and cost nothing.
     """
+    unknown_text = "requests and cost stand there before it starts"
     if not access.has_role("admin"):  # who cannot start a run counts no requests
-        return UNKNOWN_COST_TEXT
-    return _cached_text(run.id, run.revision, measure, n_items)
+        return unknown_text
+    return _cached_cost_text(run.id, run.revision, measure) or unknown_text
 
 
 @cached.cache_by_store(64, "Counting requests")
-def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) -> str:
+def _cached_cost_text(run_id: str, revision: int, measure: str) -> str | None:
+    """Return the requests and their cost; None where New run says what is wrong with them."""
     run = cached.stored_run(run_id)
+    suite = cached.stored_suite(run.suite)
+    settings = measure_settings(load_run_settings(run), measure)
     try:
-        added = _added_requests(run, measure, n_items or count_new_items(run, measure))
-    except (CotlabError, ValueError):  # New run says what is wrong with these settings
-        return UNKNOWN_COST_TEXT
-    if added is None:
-        return UNKNOWN_COST_TEXT
-    n_requests, cost_micro = added
-    texts = [f"about {n_requests:,} new requests", components.money_text(cost_micro)]
-    if (seconds := _seconds_per_request(run)) is not None:
-        texts.append(_duration_text(n_requests * seconds))
-    return ", ".join(texts)
-
-
-def _added_requests(run: RunView, measure: str, n_items: int) -> tuple[int, int] | None:
-    """Return the requests and micro-dollars that a new run adds; None where it adds nothing."""
-    stored = load_run_settings(run)
-    if stored.get("base_run") or stored.get("tuned_run"):
+        _, count = dry_run(read_config({**settings, "task_suite": suite.name}), suite)
+    except (CotlabError, ValueError):
         return None
-    before, after = (_count_sampled(run.id, run.revision, added) for added in (None, measure))
-    if before is None or after is None:
-        return None
-    n_added, cost_added = (
-        round(n_items * total_after / after.n_items - run.n_items * total_before / before.n_items)
-        for total_before, total_after in (
-            (before.n_requests, after.n_requests),
-            (before.cost_micro, after.cost_micro),
-        )
-    )
-    return (n_added, cost_added) if n_added > 0 else None
+    return f"about {count.n_requests:,} requests, {components.money_text(count.cost_micro)}"
 
 
-class _SampledCount(NamedTuple):
-    """What the sampled items of a run ask for."""
-
-    n_items: int
-    n_requests: int
-    cost_micro: int
-
-
-@cached.cache_by_store(64)
-def _count_sampled(run_id: str, revision: int, measure: str | None) -> _SampledCount | None:
-    """Count what a run's settings, and one more measure, ask for on the run's first items.
-
-    None where the run has no items.
-    """
-    run = cached.stored_run(run_id)
-    items = [
-        cached.load_item(run.suite, item_id)
-        for item_id in cached.read_once(read.list_run_items, run_id, N_SAMPLED_ITEMS)["id"]
-    ]
-    if not items:
-        return None
-    suite = Suite.from_items(run.suite_name, items)
-    changes = {"task_suite": suite.name, "limit": None, "sample": None}
-    settings = add_measure(load_run_settings(run), measure)
-    count = dry_run(read_config({**settings, **changes}), suite)[1]
-    return _SampledCount(len(items), count.n_requests, count.cost_micro)
-
-
-def _duration_text(seconds: float) -> str:
-    """Format a rough duration: "40 s", "12 min", "3 h"."""
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(1, seconds):.0f} s"
-
-
-def _seconds_per_request(run: RunView) -> float | None:
-    """Return the mean time of a request of a run; None where a resume or the log blurs it."""
-    n_new, ended_at = run.asked, run.ended_at
-    if n_new < 1 or run.hits or ended_at is None or ended_at != ended_at:
-        return None
-    return float(max(0.0, (ended_at - run.planned_at).total_seconds())) / n_new
+_REUSE_TEXT = "Replies that the response log holds are not asked for, or paid for, again."
 
 
 def render_measure_note(cloned_run_id: str | None) -> None:
@@ -236,15 +167,11 @@ def render_measure_note(cloned_run_id: str | None) -> None:
         run = cached.stored_run(cloned_run_id)
         n_new_items = count_new_items(run, measure)
         items = "" if n_new_items == run.n_items else f", on {n_new_items} items"
-        st.info(
-            f"{settings_text} with the scorer {added['scorer']} {change}{items}."
-            f" {_reuse_text(run, measure, n_new_items)}"
-        )
+        st.info(f"{settings_text} with the scorer {added['scorer']} {change}{items}. {_REUSE_TEXT}")
     elif measure == MORE_ITEMS and n_items is not None:
         run = cached.stored_run(cloned_run_id)
         n_items = min(n_items, cached.count_suite_items(run.suite))
-        reuse_text = _reuse_text(run, measure, n_items)
-        st.info(f"{settings_text}, with {n_items:,} items. {reuse_text}")
+        st.info(f"{settings_text}, with {n_items:,} items. {_REUSE_TEXT}")
     elif measure == ANOTHER_MODEL:
         st.info(
             "Choose another model, or a provider with its server: the suite and what is measured"
@@ -256,13 +183,3 @@ def render_measure_note(cloned_run_id: str | None) -> None:
             f"The address asks for {escape_markdown(shorten(measure))}, which is no scorer or"
             f" measure: the settings are those of run {escape_markdown(cloned_run_id)}."
         )
-
-
-def _reuse_text(run: RunView, measure: str, n_items: int) -> str:
-    """Return how many requests are new, as the link that led here says it."""
-    cost_text = added_cost_text(run, measure, n_items)
-    new_text = "" if cost_text == UNKNOWN_COST_TEXT else f"{cost_text.capitalize()}. "
-    return (
-        f"{new_text}Replies that the response log holds are not asked for, or paid for, again; the"
-        " count below has them too."
-    )

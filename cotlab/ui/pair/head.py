@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
-from cotlab.analysis.tables.several_runs import HEADLINE_FIGURE, difference_table
-from cotlab.analysis.verdict.measures import MEASURES, MIN_ITEMS
+from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.tables.several_runs import HEADLINE_FIGURE
+from cotlab.analysis.verdict.measures import MEASURES
 from cotlab.analysis.verdict.pair_differences import (
     HeadlineDifference,
     points_text,
@@ -21,12 +19,11 @@ from cotlab.analysis.view import RunView
 from cotlab.core.types import IN_PROCESS_PROVIDERS
 from cotlab.stats.intervals import Interval
 from cotlab.store.recorded_models import short_model_name
-from cotlab.ui import cached, components
-from cotlab.ui.item.chain import chain_sources
+from cotlab.ui import cached, charts, components
+from cotlab.ui.linked import show_linked
 from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import measure_link
 
-_FOLDER = Path(__file__).parent
 _MAX_CHOSEN_ID_CHARS = 16
 """Characters up to which an id is shown whole: ids with a time are longer."""
 
@@ -62,70 +59,68 @@ def _judge_cached(
 
 
 def render_pair_verdict(
-    result: PairVerdict, names: tuple[str, str], suite: str, unread: tuple[bool, bool]
+    result: PairVerdict,
+    names: tuple[str, str],
+    rows: tuple[RunView, RunView],
+    unread: tuple[bool, bool],
 ) -> None:
     """Show the sentence on two runs, and each tested metric with its paired difference.
 
     ``unread`` says of the base and the other whether its answers do not come from its chains.
     """
-    _head_component()(
-        key="pair-head",
-        data={
-            "heading": result.headline,
-            "detail": result.detail,
-            "suite": suite,
-            "columns": [
-                *(f"{name}, %" for name in names),
-                f"{names[1]} − {names[0]}, points",
-            ],
-            "differences": [
-                _difference_row(
-                    entry,
-                    is_split=entry.measure == "change" and result.has_opposite_kinds,
-                    unread=unread,
-                )
-                for entry in result.differences
-            ],
-            "caption": _caption(result, names),
-        },
-    )
+    st.title(escape_markdown(result.headline))
+    if result.detail:
+        st.markdown(escape_markdown(result.detail))
+    caption = _caption(result)
+    if result.differences:
+        columns = [
+            {"title": rows[0].suite_name},
+            *({"title": f"{name},", "unit": "%", "is_number": True} for name in names),
+            {"title": f"{names[1]} − {names[0]},", "unit": "points", "is_number": True},
+            {"title": "Finding"},
+        ]
+        cells = [_difference_cells(entry, result, unread) for entry in result.differences]
+        content = {"title": "Tested metrics of both runs", "columns": columns, "rows": cells}
+        show_linked("table", content, key="pair-head")
+        choice = FigureChoice(runs=",".join(row.id for row in rows))
+        charts.show(rows[0], HEADLINE_FIGURE, choice, note=escape_markdown(caption))
+    elif caption:
+        st.caption(escape_markdown(caption))
 
 
-def _difference_row(
-    entry: HeadlineDifference, *, is_split: bool, unread: tuple[bool, bool]
-) -> dict[str, Any]:
-    """Return a row of the figure; neither side of a split mean is the better one.
+def _difference_cells(
+    entry: HeadlineDifference, result: PairVerdict, unread: tuple[bool, bool]
+) -> list[dict[str, str]]:
+    difference = entry.difference
+    text = "n/a" if difference.point is None else points_text(difference.point)
+    small = f"n/a: {difference.reason}" if difference.point is None else "no interval"
+    if difference.lo is not None and difference.hi is not None:
+        small = f"[{points_text(difference.lo)}, {points_text(difference.hi)}]"
+    note = f"n = {noun_count(entry.row.n, 'item')}; {entry.validation}"
+    is_split = entry.measure == "change" and result.has_opposite_kinds
+    return [
+        {"text": entry.label, "below": note},
+        _share_cell(entry.base),
+        _share_cell(entry.other),
+        {"text": text, "small": small},
+        {"text": finding_text(entry, is_split=is_split, unread=unread)},
+    ]
+
+
+def finding_text(entry: HeadlineDifference, *, is_split: bool, unread: tuple[bool, bool]) -> str:
+    """Return whether the other run is better; neither is in a mean of two kinds of items.
 
     Sound steps are no praise of the base or the other where its chain is not read (``unread``).
     """
-    difference = entry.difference
-    bounds = None
-    if difference.lo is not None and difference.hi is not None:
-        bounds = [difference.lo, difference.hi]
-    kind = {True: "worse", False: "better", None: "same"}[entry.is_worse]
-    finding = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
-    if entry.untestable_reason is not None:
-        finding = "cannot be tested"
-    is_base_better = entry.is_worse is True
-    if entry.measure == "sound" and kind != "same" and unread[0 if is_base_better else 1]:
-        kind, finding = "same", "no evidence for a chain that is not read"
     if is_split:
-        kind, finding = "same", "a mean of two kinds of items, so neither is better"
-    text = "n/a" if difference.point is None else points_text(difference.point)
-    small = f"n/a: {difference.reason}" if difference.point is None else "no interval"
-    if bounds is not None:
-        small = f"[{points_text(bounds[0])}, {points_text(bounds[1])}]"
-    return {
-        "label": entry.label,
-        "note": f"n = {noun_count(entry.row.n, 'item')}; {entry.validation}",
-        "base": _share_cell(entry.base),
-        "other": _share_cell(entry.other),
-        "difference": {"text": text, "small": small},
-        "point": difference.point,
-        "bounds": bounds,
-        "kind": kind,
-        "name": f"{entry.label}: difference {text} points {small}, {finding}",
-    }
+        return "a mean of two kinds of items, so neither is better"
+    if entry.untestable_reason is not None:
+        return "cannot be tested"
+    if entry.is_worse is None:
+        return "no difference beyond chance"
+    if entry.measure == "sound" and unread[0 if entry.is_worse else 1]:
+        return "no evidence for a chain that is not read"
+    return "worse" if entry.is_worse else "better"
 
 
 def _share_cell(share: Interval) -> dict[str, str]:
@@ -137,29 +132,25 @@ def _share_cell(share: Interval) -> dict[str, str]:
     return {"text": percent_number(share.point), "small": small}
 
 
-def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
+def _caption(result: PairVerdict) -> str:
+    """Return what was left out, and by what the intervals and p-values are."""
     unpaired = [f"{MEASURES[name].compared} ({text})" for name, text in result.unpaired.items()]
-    unpaired_text = f"In both runs, but not comparable: {'; '.join(unpaired)}." if unpaired else ""
-    if not result.differences:
-        return unpaired_text
     methods = dict.fromkeys(
         interval.method
         for entry in result.differences
         for interval in (entry.base, entry.difference)
         if interval.lo is not None
     )
-    lines = [
-        f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        f" chance, not testable (fewer than {MIN_ITEMS} items, or no interval), or steps that are"
-        " sound in a chain that the answer does not come"
-        f" from{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
-        " p is corrected over these rows (Benjamini–Hochberg)."
-    ]
+    lines = []
+    if result.differences:
+        lines.append("p is corrected over these rows (Benjamini–Hochberg).")
     if methods:
         lines.append(f"In brackets: 95 % intervals ({'; '.join(methods)}).")
     if result.left_out:
         lines.append(f"Not in the sentence, as not tested enough: {'; '.join(result.left_out)}.")
-    return " ".join(filter(None, (*lines, unpaired_text)))
+    if unpaired:
+        lines.append(f"In both runs, but not comparable: {'; '.join(unpaired)}.")
+    return " ".join(lines)
 
 
 def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunView]) -> None:
@@ -181,26 +172,3 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunVi
                 label = MEASURES[measure].short
                 link = measure_link(run.id, MEASURES[measure].request)
                 components.page_link(link.place, f"Measure {label}", "play_arrow", dict(link.query))
-
-
-_SPLIT_TEXT = ", or the mean of a run whose kinds of items behave differently"
-
-
-@cache
-def _head_component() -> Any:
-    _, rows_js = chain_sources()
-    return st.components.v2.component(
-        "cotlab_pair_head",
-        html='<div class="pair-head"></div>',
-        css=(_FOLDER / "head.css").read_text("utf-8"),
-        js=rows_js + (_FOLDER / "head.js").read_text("utf-8"),
-    )
-
-
-def render_verdict_data(result: PairVerdict, base: str, other: str) -> None:
-    """Offer the figure's numbers, and its printed form."""
-    if not result.differences:
-        return
-    components.csv_button("compared-headlines", difference_table(result.differences), "headlines")
-    query = {"run": base, "figure": HEADLINE_FIGURE, "runs": f"{base},{other}"}
-    components.page_link("figures", "Use in paper", "print", query)

@@ -11,13 +11,12 @@ import streamlit as st
 from cotlab.analysis.tables.comparison import order_by_epoch
 from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components, run_notes
-from cotlab.ui.address import known_param, write_address
+from cotlab.ui.address import write_address
 from cotlab.ui.navigation import default_run
 from cotlab.ui.pair.head import (
     pair_verdict,
     render_missing_measures,
     render_pair_verdict,
-    render_verdict_data,
     run_names,
 )
 from cotlab.ui.pair.items import render_item_pairs
@@ -165,7 +164,7 @@ def render_pair(choice: RunChoice) -> None:
     result = pair_verdict(base_row, other_row)
     _warn_of_two_bad_verdicts(names, (base_row, other_row))
     unread = (_is_unread(base_row), _is_unread(other_row))
-    render_pair_verdict(result, names, base_row.suite_name, unread)
+    render_pair_verdict(result, names, (base_row, other_row), unread)
     if result.reason is not None:
         st.info(escape_markdown(result.reason))
     if base_row.suite == other_row.suite:
@@ -185,22 +184,3 @@ def _warn_of_two_bad_verdicts(names: tuple[str, str], rows: tuple[RunView, RunVi
     if [verdict.mark for verdict in verdicts] == ["no", "no"]:
         texts = (f"{name} {v.short}" for name, v in zip(names, verdicts, strict=True))
         st.warning(f"Neither chain can be believed: {escape_markdown('; '.join(texts))}.")
-
-
-def is_open_more(choice: RunChoice) -> bool:
-    """Return whether every metric is shown; the address says so, and nothing is read before."""
-    key = "compare-more"
-    st.session_state[key] = known_param("more", ("1",)) == "1"
-
-    def store_more() -> None:
-        write_address({"more": "1" if st.session_state[key] else None})
-
-    with st.container(horizontal=True, vertical_alignment="center"):
-        is_open = st.toggle(
-            "More: every metric with its test, categories, settings that differ",
-            key=key,
-            on_change=store_more,
-        )
-        result = pair_verdict(choice.row_by_run[choice.base], choice.row_by_run[choice.pair_run])
-        render_verdict_data(result, choice.base, choice.pair_run)
-    return is_open

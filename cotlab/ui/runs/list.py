@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -60,8 +60,7 @@ HOME_COLUMNS = (
 )
 """Columns of the table of the latest runs."""
 RUN_COLUMNS = (
-    *HOME_COLUMNS[:5],
-    {"title": "Items", "is_number": True, "is_optional": True, "help": ITEMS_NOTE},
+    *HOME_COLUMNS[:6],
     {"title": "Status"},
     {"title": "Spent", "is_number": True, "is_optional": True},
     {"title": "Started", "unit": "(UTC)", "is_number": True, "is_optional": True},
@@ -74,13 +73,6 @@ COLUMNS_NOTE = (
 )
 MAX_COMPUTED_VERDICTS = 4
 """Verdicts that are computed before the table is there; the next ones follow with each rerun."""
-_PENDING_CELLS: tuple[dict[str, Any], ...] = (
-    {"text": "being computed"},
-    {"text": "…"},
-    {"text": "…"},
-    {"text": "…"},
-)
-"""Verdict and shares of a run whose verdict follows."""
 _TICKED_PARAM = "ticked"
 """Parameter of the address with the ids of the ticked runs."""
 
@@ -131,28 +123,18 @@ def render_runs(rows: Sequence[RunView]) -> RunsTable:
     """Show one page of the runs: verdicts that no one has looked at yet come a few at a time."""
     page_rows = rows[components.page_slice(len(rows), "runs-page")]
     verdicts = verdict.run_verdicts(page_rows, MAX_COMPUTED_VERDICTS)
-    cells, ticks = [], []
-    for row in page_rows:
-        model, suite_name = short_model_name(row.model), row.suite_name
-        source = f"{shorten(model, 40)} · {shorten(suite_name, 32)}"
-        name = row.name or source
-        archived_text = " · archived" if row.is_archived else ""
-        cells.append(
-            [
-                {
-                    "text": name,
-                    "small": source if row.name else "",
-                    "below": f"{row.id}{archived_text}",
-                    "link": run_link(row.id),
-                },
-                *(_verdict_cells(verdicts[row.id]) if row.id in verdicts else _PENDING_CELLS),
-                _items_cell(row, verdicts[row.id]) if row.id in verdicts else {"text": "…"},
-                _status_cell(row),
-                {"text": components.money_text(row.spent_micro)},
-                {"text": f"{row.planned_at:%Y-%m-%d %H:%M}"},
-            ]
-        )
-        ticks.append({"id": row.id, "label": f"Compare {name}, {row.id}"})
+    cells = [
+        [
+            *_run_cells(row, verdicts),
+            _status_cell(row),
+            {"text": components.money_text(row.spent_micro)},
+            {"text": f"{row.planned_at:%Y-%m-%d %H:%M}"},
+        ]
+        for row in page_rows
+    ]
+    ticks = [
+        {"id": row.id, "label": f"Compare {row.name or row.id}, {row.id}"} for row in page_rows
+    ]
     known_ids = {row.id for row in page_rows}
     requested_ids = st.query_params.get_all(_TICKED_PARAM)
     ticked_ids = [i for i in requested_ids if i in known_ids]
@@ -168,16 +150,22 @@ def render_runs(rows: Sequence[RunView]) -> RunsTable:
     return RunsTable(ticked_ids, len(page_rows) - len(verdicts))
 
 
-def _verdict_cells(result: RunVerdict | None) -> list[dict[str, Any]]:
-    """Return the cells of a run's finding and of its shares."""
+def _run_cells(row: RunView, verdicts: Mapping[str, RunVerdict | None]) -> list[dict[str, Any]]:
+    """Return the cells of a run's name, finding, shares and items; "…" before its verdict."""
+    source = f"{shorten(short_model_name(row.model), 40)} · {shorten(row.suite_name, 32)}"
+    name_cell = {
+        "text": row.name or source,
+        "small": source if row.name else "",
+        "below": f"{row.id}{' · archived' if row.is_archived else ''}",
+        "link": run_link(row.id),
+    }
+    if row.id not in verdicts:
+        return [name_cell, {"text": "being computed"}, *[{"text": "…"}] * 4]
+    result = verdicts[row.id]
     share_cells = [share_cell(result, *names) for names in _SHARE_MEASURES]
-    return [verdict_cell(result), *share_cells]
-
-
-def _items_cell(row: RunView, result: RunVerdict | None) -> dict[str, str]:
-    """Return how many items have a value of the verdict's measure: "60", "0 of 10"."""
     n_items, n_measured = row.n_items, verdict.count_measured_items(row, result)
-    return {"text": f"{n_items:,}" if n_measured == n_items else f"{n_measured:,} of {n_items:,}"}
+    items_text = f"{n_items:,}" if n_measured == n_items else f"{n_measured:,} of {n_items:,}"
+    return [name_cell, verdict_cell(result), *share_cells, {"text": items_text}]
 
 
 def _status_cell(row: RunView) -> dict[str, str]:
@@ -211,31 +199,21 @@ def show_latest_runs(rows: Sequence[RunView], base_row: RunView | None) -> None:
 
     Those with the questions of ``base_row`` link to the comparison with it, too.
     """
-    table, verdicts = [], verdict.run_verdicts(rows)
-    for row in rows:
-        result = verdicts[row.id]
-        model = short_model_name(row.model)
-        name = f"{shorten(model, 32)} · {shorten(row.suite_name, 32)}"
-        small_text = f"{name} · {row.id}" if row.name else row.id
-        table.append(
-            [
-                {
-                    "text": row.name or name,
-                    "small": small_text,
-                    "link": run_link(row.id),
-                },
-                *_verdict_cells(result),
-                _items_cell(row, result),
-                {"text": f"{row.planned_at:%m-%d %H:%M}"},
-                *([] if base_row is None else [_comparison_cell(row, base_row, name)]),
-            ]
-        )
+    verdicts = verdict.run_verdicts(rows)
+    table = [
+        [
+            *_run_cells(row, verdicts),
+            {"text": f"{row.planned_at:%m-%d %H:%M}"},
+            *([] if base_row is None else [_comparison_cell(row, base_row)]),
+        ]
+        for row in rows
+    ]
     columns = HOME_COLUMNS[:-1] if base_row is None else HOME_COLUMNS
     content = {"title": "Latest runs", "columns": columns, "rows": table}
     show_linked("table", content, key="latest-runs")
 
 
-def _comparison_cell(row: RunView, base_row: RunView, name: str) -> dict[str, Any]:
+def _comparison_cell(row: RunView, base_row: RunView) -> dict[str, Any]:
     """Return the link that compares a run with ``base_row``, or why there is none."""
     if row.id == base_row.id:
         return {"text": "", "small": "shown above"}
@@ -245,6 +223,6 @@ def _comparison_cell(row: RunView, base_row: RunView, name: str) -> dict[str, An
         return {"text": "", "small": "other settings"}
     return {
         "text": "Compare",
-        "label": f"Compare {name}, {row.id} with the run above",
+        "label": f"Compare {row.name or row.id} with the run above",
         "link": PageLink("compare", (("base", base_row.id), ("other", row.id))),
     }

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from cotlab.analysis.tables.reliability import RELIABILITY_SCORERS, composite_components
+from cotlab.analysis.tables.reliability import RELIABILITY_SCORERS
 from cotlab.analysis.tables.unfaithfulness import UNFAITHFULNESS_SCORERS
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Plan
+from cotlab.run.unreadable_items import find_unreadable_items
 from cotlab.ui import cached
 from cotlab.ui.address import open_link
 from cotlab.ui.components import current_status, page_link
-from cotlab.ui.new_run.measures import added_cost_text, count_new_items
-from cotlab.ui.new_run.readability import unreadable_text
+from cotlab.ui.new_run.measures import cost_text, count_new_items
 from cotlab.ui.pickers import run_labels
 from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
@@ -46,8 +46,6 @@ TAB_MEASURES: Mapping[str, TabMeasure] = {
 def measures_tab(plan: Plan, tab: str) -> bool:
     """Return whether a run of this plan measures what a tab shows."""
     names = {spec.name for spec in plan.scorers}
-    if tab == "robustness" and "R" in composite_components(plan):
-        return True
     return tab not in TAB_MEASURES or bool(names & set(TAB_MEASURES[tab].scorers))
 
 
@@ -87,7 +85,7 @@ def _render_unmeasured(run: RunView, tab: str) -> None:
             page_link("new_run", "Choose another model", "arrow_forward", query)
             return
         n_text = noun_count(count_new_items(run, scorer), "item")
-        label = f"Measure {n_text} ({added_cost_text(run, scorer)})"
+        label = f"Measure {n_text} ({cost_text(run, scorer)})"
         page_link("new_run", label, "play_arrow", {"from": run.id, "measure": scorer})
     _render_other_runs(run, tab)
 
@@ -121,4 +119,28 @@ def _render_other_runs(run: RunView, tab: str) -> None:
         key="pick-measured-run",
         placeholder="Choose a run",
         on_change=open_run,
+    )
+
+
+def unreadable_text(run: RunView) -> str | None:
+    """Return why no item of a run's suite can be read by its model; None where some can.
+
+    Parameters
+    ----------
+    run : RunView
+        The run, as the store has it.
+    """
+    return _cached_text(run.id)
+
+
+@cached.cache_by_store(64)
+def _cached_text(run_id: str) -> str | None:
+    run = cached.stored_run(run_id)
+    plan = run.plan
+    unreadable = find_unreadable_items(plan, cached.stored_suite(run.suite))
+    if unreadable is None or not unreadable.is_all:
+        return None
+    return (
+        f"{plan.subject.name} can read none of the {unreadable.n_items:,} items of this suite:"
+        f" {unreadable.words_text}. Another scorer would measure nothing either."
     )

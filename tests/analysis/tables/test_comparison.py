@@ -6,12 +6,11 @@ import pandas as pd
 import pytest
 
 from cotlab.analysis.compare import Comparison, combine_comparisons, compare_runs
-from cotlab.analysis.paired import RATE_METRIC, SCORE_METRIC
+from cotlab.analysis.paired import SCORE_METRIC
 from cotlab.analysis.tables.comparison import (
     AxisPosition,
     bar_row,
     order_by_epoch,
-    replace_rates,
 )
 from cotlab.analysis.tables.unfaithfulness import (
     classifier_choices,
@@ -83,13 +82,6 @@ def test_pairs_put_together_are_the_comparison_made_at_once(store: Store) -> Non
     assert found.directions == whole.directions and found.base == "base"
     for mine, theirs in zip(found.comparisons, whole.comparisons, strict=True):
         assert_same(mine, theirs)
-
-
-def test_the_rates_of_another_threshold_are_those_of_a_comparison_at_it(store: Store) -> None:
-    found = replace_rates(
-        only(store, "one"), only(store, "one", metrics=(RATE_METRIC,), threshold=0.7)
-    )
-    assert_same(combine_comparisons([found]).comparisons[0], only(store, "one", threshold=0.7))
 
 
 def test_a_row_without_a_matched_item_says_what_is_missing(store: Store) -> None:

@@ -13,7 +13,8 @@ from cotlab.analysis.tables.several_runs import HEADLINE_FIGURE
 from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import Store
-from tests.support.pages import component, opened
+from tests.support.linked import linked_view
+from tests.support.pages import opened
 from tests.support.stores.judged import add_measured_run
 from tests.ui.test_pages import open_page
 
@@ -63,5 +64,6 @@ def test_the_page_links_to_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     assert query == {"run": "follows", "figure": HEADLINE_FIGURE, "runs": "follows,bypass"}
     figures = opened("figures", **query)
     assert not figures.exception and not figures.warning and not figures.info
-    shown = component(page, "differences")["differences"]
-    assert len(shown) == len(judge_pair(store, "follows", "bypass", ("", "")).differences)
+    shown = linked_view(page, "table")
+    assert shown["title"] == "Tested metrics of both runs"
+    assert len(shown["rows"]) == len(judge_pair(store, "follows", "bypass", ("", "")).differences)
