@@ -142,17 +142,8 @@ def test_extensions_are_small() -> None:
 def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
     done = cotlab(
         outside,
-        "run",
-        "--task-suite",
-        "suite.jsonl",
-        "--scorer",
-        "mine",
-        "--provider",
-        "theirs",
-        "--model",
-        "x",
-        "--run-id",
-        "first",
+        *("run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs"),
+        *("--model", "x", "--run-id", "first"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "repeats_question" in done.stdout
@@ -183,16 +174,8 @@ def test_an_outside_scorer_runs_on_an_outside_provider(outside: Path) -> None:
 def test_a_dry_run_counts_what_an_outside_scorer_asks(outside: Path) -> None:
     done = cotlab(
         outside,
-        "run",
-        "--task-suite",
-        "suite.jsonl",
-        "--scorer",
-        "mine",
-        "--provider",
-        "theirs",
-        "--model",
-        "x",
-        "--dry-run",
+        *("run", "--task-suite", "suite.jsonl", "--scorer", "mine", "--provider", "theirs"),
+        *("--model", "x", "--dry-run"),
     )
     assert (done.returncode, done.stdout.splitlines()[1]) == (
         0,
@@ -203,15 +186,8 @@ def test_a_dry_run_counts_what_an_outside_scorer_asks(outside: Path) -> None:
 def test_a_name_that_is_nearly_theirs_gets_a_suggestion(outside: Path) -> None:
     done = cotlab(
         outside,
-        "run",
-        "--task-suite",
-        "suite.jsonl",
-        "--scorer",
-        "mime",
-        "--provider",
-        "theirs",
-        "--model",
-        "x",
+        *("run", "--task-suite", "suite.jsonl", "--scorer", "mime", "--provider", "theirs"),
+        *("--model", "x"),
     )
     assert done.returncode == 2
     assert (

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli.calibration_tables import print_calibration, print_versions
-from cotlab.cli.options import JsonOption, acting_user
-from cotlab.cli.tuned_weights import print_domain_weights, print_tuned_weights
+from cotlab.cli.calibration_tables import (
+    print_calibration,
+    print_step_fit,
+    print_tuned_weights,
+    print_versions,
+)
+from cotlab.cli.options import JsonOption, acting_user, print_json
 
 if TYPE_CHECKING:
     from cotlab.review.release.calibrate import FitResult
@@ -94,10 +98,10 @@ def calibrate_command(
     json: JsonOption = False,
 ) -> None:
     """Fit the map from r_raw to the probability of acceptable reasoning on labels, and use it."""
-    from cotlab.cli.calibrate_steps import print_step_fit, print_step_versions
     from cotlab.core.errors import ConfigError
     from cotlab.review.release import calibrate as calibration
     from cotlab.review.release.step_hazard import fit_step_hazard
+    from cotlab.store.calibrators import CHAIN_KIND, STEP_KIND
     from cotlab.store.database import Store
 
     store = Store()
@@ -110,10 +114,7 @@ def calibrate_command(
             )
         if rollback is not None:
             calibration.roll_back_calibrator(store, rollback, author=acting_user(by), reason=reason)
-        if steps:
-            print_step_versions(store, as_json=json)
-        else:
-            print_versions(store, json)
+        print_versions(store, STEP_KIND if steps else CHAIN_KIND, as_json=json)
         return
     if steps:
         if (method, weights, objective, domain) != ("auto", "example", "brier", False):
@@ -122,7 +123,7 @@ def calibrate_command(
             store, run or None, author=acting_user(by), dry_run=dry_run, note=reason, seed=seed
         )
         if json:
-            _print_json(step_fit)
+            print_json(_fit_record(step_fit))
         else:
             print_step_fit(step_fit)
         _exit_without_version(step_fit, dry_run=dry_run)
@@ -143,7 +144,7 @@ def calibrate_command(
         seed=seed,
     )
     if json:
-        _print_json(fit_result)
+        print_json(_fit_record(fit_result))
     else:
         print_calibration(fit_result)
     _exit_without_version(fit_result, dry_run=dry_run)
@@ -167,69 +168,45 @@ def tune_command(
     json: JsonOption = False,
 ) -> None:
     """Tune the composite's weights on labels, and compare them with the example weights."""
-    from cotlab.cli.screen import open_console
-    from cotlab.core.keys import canonical_json
+    from cotlab.cli.screen import open_console, print_lines
     from cotlab.review.release import calibrate as calibration
-    from cotlab.review.release.calibrate import tune_weights_by_domain
     from cotlab.review.release.fit_report import tuned_report
     from cotlab.store.database import Store
 
     store = Store()
-    report = tuned_report(
-        calibration.tune_weights_on_runs(
-            store, run or None, objective=objective, target=target, seed=seed
-        )
-    )
-    weights_by_domain = (
-        tune_weights_by_domain(store, run or None, objective=objective, target=target, seed=seed)
-        if domain
-        else {}
-    )
+    options: dict[str, Any] = {"objective": objective, "target": target, "seed": seed}
+    runs = run or None
+    report = tuned_report(calibration.tune_weights_on_runs(store, runs, **options))
+    weights_by_domain = calibration.tune_weights_by_domain(store, runs, **options) if domain else {}
     report_by_domain = {
         name: {"reason": weights} if isinstance(weights, str) else tuned_report(weights)
         for name, weights in weights_by_domain.items()
     }
     fit_result = (
-        calibration.calibrate_runs(
-            store,
-            run or None,
-            author=acting_user(by),
-            weights="tuned",
-            objective=objective,
-            target=target,
-            seed=seed,
-        )
+        calibration.calibrate_runs(store, runs, author=acting_user(by), weights="tuned", **options)
         if apply
         else None
     )
     if json:
-        output = {
-            "tuned": report,
-            "domains": report_by_domain,
-            "version": fit_result.version if fit_result else None,
-            "refusal": fit_result.refusal if fit_result else "",
-            "report": fit_result.report if fit_result else None,
-        }
-        sys.stdout.write(canonical_json(output) + "\n")
+        no_fit: dict[str, Any] = {"version": None, "refusal": "", "report": None}
+        fit_record = _fit_record(fit_result) if fit_result else no_fit
+        print_json({"tuned": report, "domains": report_by_domain, **fit_record})
     else:
-        print_tuned_weights(open_console(200), report)
+        console = open_console(200)
+        print_tuned_weights(console, report)
         for name, domain_report in report_by_domain.items():
-            print_domain_weights(open_console(200), name, domain_report)
+            how = domain_report.get("reason") or "by cotlab run --set composite.weights=FILE:"
+            print_lines(console, [f"Domain {name!r}: {how}"])
+            if "reason" not in domain_report:
+                print_tuned_weights(console, domain_report)
         if fit_result is not None:
             print_calibration(fit_result)
     if fit_result is not None:
         _exit_without_version(fit_result)
 
 
-def _print_json(fit_result: FitResult | StepFit) -> None:
-    from cotlab.core.keys import canonical_json
-
-    record = {
-        "version": fit_result.version,
-        "refusal": fit_result.refusal,
-        "report": fit_result.report,
-    }
-    sys.stdout.write(canonical_json(record) + "\n")
+def _fit_record(fit_result: FitResult | StepFit) -> dict[str, Any]:
+    return {key: getattr(fit_result, key) for key in ("version", "refusal", "report")}
 
 
 def _exit_without_version(fit_result: FitResult | StepFit, *, dry_run: bool = False) -> None:

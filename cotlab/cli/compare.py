@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from cotlab.cli.options import JsonOption
+from cotlab.cli.options import JsonOption, print_json
 
 if TYPE_CHECKING:
     from cotlab.analysis.compare import Comparison, ComparisonSet
@@ -43,7 +42,6 @@ def compare_command(
 ) -> None:
     """Compare stored runs on the items that they share. Nothing is asked."""
     from cotlab.analysis.compare import compare_by_category, compare_runs, comparison_json
-    from cotlab.core.keys import canonical_json
     from cotlab.store.database import Store
 
     store = Store()
@@ -59,7 +57,7 @@ def compare_command(
     if categories:
         comparison_set = compare_by_category(store, comparison_set, seed=seed)
     if json:
-        sys.stdout.write(canonical_json(comparison_json(comparison_set)) + "\n")
+        print_json(comparison_json(comparison_set))
     else:
         _print_comparisons(comparison_set)
 

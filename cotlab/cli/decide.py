@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 import typer
 
 from cotlab.cli.commands import Commands
-from cotlab.cli.options import JsonOption, acting_user, explain_write_errors
+from cotlab.cli.options import JsonOption, acting_user, explain_write_errors, print_json
 from cotlab.core.errors import ConfigError
+from cotlab.core.text_safety import printable_line
 
 if TYPE_CHECKING:
     from cotlab.core.labels import Decision
@@ -105,7 +106,7 @@ def decide_command(
     if out is not None:
         _write_decisions(out, decisions)
     if json:
-        _print_json(summary | {"decisions": [_decision_row(decision) for decision in decisions]})
+        print_json(summary | {"decisions": [_decision_row(decision) for decision in decisions]})
     else:
         _print_decisions_summary(summary, out)
     raise typer.Exit(_exit_code(summary, fail_on))
@@ -135,7 +136,7 @@ def show_policies(json: JsonOption = False) -> None:
         ]
         phases = [phase._asdict() for phase in progress.phases]
         rollout_record = {"reached": progress.n_reached, "phases": phases}
-        _print_json({"policies": records, "rollout": rollout_record})
+        print_json({"policies": records, "rollout": rollout_record})
         return
     if not rows:
         print(
@@ -145,7 +146,7 @@ def show_policies(json: JsonOption = False) -> None:
     for row in rows[:10]:
         marker = "now" if row is rows[0] else "   "
         print(f"{marker} version {row['version']}: {_policy_text(Policy.from_row(row))}")
-        made_by, reason = _single_line_text(row["made_by"]), _single_line_text(row["reason"])
+        made_by, reason = printable_line(row["made_by"]), printable_line(row["reason"])
         print(f"    {row['made_at']:%Y-%m-%d %H:%M} UTC by {made_by}: {reason}")
     print(f"Rollout: phase {progress.n_reached} of {len(progress.phases)} is reached.")
     if (phase := progress.next_phase) is not None:
@@ -296,7 +297,7 @@ def _print_decisions_summary(summary: dict[str, Any], output_path: Path | None) 
     if summary["not_scored"]:
         print(f"{summary['not_scored']} items have no scores yet: nothing is decided on them.")
     for row in summary["reasons"]:
-        print(f"  {row['action']:>8}  {row['n']:>5}  {_single_line_text(row['reason'])}")
+        print(f"  {row['action']:>8}  {row['n']:>5}  {printable_line(row['reason'])}")
     calibrator_text = "none" if summary["calibrator"] is None else summary["calibrator"]
     policy_text = "thresholds of this time" if summary["thresholds"] else "no policy"
     if summary["policy"] is not None:
@@ -331,10 +332,6 @@ def _decision_row(decision: Decision) -> dict[str, Any]:
     return {**asdict(decision), "at": decision.at.isoformat()}
 
 
-def _print_json(document: dict[str, Any]) -> None:
-    print(_json.dumps(document, ensure_ascii=False, allow_nan=False))
-
-
 def _write_decisions(output_path: Path, decisions: list[Decision]) -> None:
     import pandas as pd
 
@@ -362,14 +359,7 @@ def _policy_text(policy: Policy) -> str:
 
 def _thresholds_text(thresholds: dict[str, tuple[float, float]]) -> str:
     lines = [
-        f"{_single_line_text(name)}: escalate below {low:g}, release from {high:g} on"
+        f"{printable_line(name)}: escalate below {low:g}, release from {high:g} on"
         for name, (low, high) in thresholds.items()
     ]
     return "; ".join(lines) or "no thresholds, everything is escalated"
-
-
-def _single_line_text(text: Any) -> str:
-    """Return untrusted text on a single line, without terminal control characters."""
-    return "".join(
-        character for character in " ".join(str(text).split()) if character.isprintable()
-    )

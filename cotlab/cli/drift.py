@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cotlab.cli.options import JsonOption, acting_user
+from cotlab.cli.options import JsonOption, acting_user, print_json
 
 if TYPE_CHECKING:
     from cotlab.review.release.drift import DriftCheck
@@ -52,7 +51,6 @@ def drift_command(
 
     Exit code 1 on an alert.
     """
-    from cotlab.core.keys import canonical_json
     from cotlab.review.release.drift import (
         drift_doubts,
         drift_json,
@@ -103,7 +101,7 @@ def drift_command(
             | {"state": drift_state(check), "doubts": drift_doubts(check)}
             for check, line in zip(checks, audit_lines, strict=True)
         ]
-        sys.stdout.write(canonical_json(reports if over else reports[0]) + "\n")
+        print_json(reports if over else reports[0])
     else:
         for check, line in zip(checks, audit_lines, strict=True):
             _print_drift_check(check, line)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from cotlab.cli.commands import Command
-from cotlab.cli.options import JsonOption
+from cotlab.cli.options import JsonOption, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cotlab.analysis.evaluation.results import Evaluation, TargetResult
+    from cotlab.analysis.evaluation.results import Evaluation, SignalResult, TargetResult
 
 RUN_OPTIONS = ("--fit", "--test")
 """Options that take several runs, as ``--fit A B`` or ``--fit A --fit B``."""
@@ -85,7 +85,6 @@ def evaluate_command(
     from cotlab.analysis.evaluation.results import evaluation_json
     from cotlab.cli.screen import open_console
     from cotlab.core.errors import ConfigError
-    from cotlab.core.keys import canonical_json
     from cotlab.review.labelling.truth import TARGETS
     from cotlab.store.database import Store
 
@@ -107,132 +106,99 @@ def evaluate_command(
     else:
         raise ConfigError("give RUN… alone, or both --fit RUN… and --test RUN…")
     if json:
-        sys.stdout.write(canonical_json(evaluation_json(evaluation)) + "\n")
+        print_json(evaluation_json(evaluation))
     else:
         _print_evaluation(open_console(200), evaluation, show_all)
 
 
 def _print_evaluation(console: Console, evaluation: Evaluation, show_all: bool) -> None:
+    from cotlab.cli.screen import print_lines, print_table
+
     for result in evaluation.targets:
-        _print_target(console, result, show_all)
-        _print_locations(console, result)
-        _print_run_differences(console, result, show_all)
-    for name, reason in evaluation.left_out.items():
-        console.print(f"{name} is not evaluated: {reason}.", markup=False)
-    for note in evaluation.notes:
-        console.print(note, markup=False)
+        for columns, rows, note in _target_tables(result, None if show_all else MAX_ROWS):
+            if rows:
+                print_table(console, columns, rows, title=result.target)
+                print_lines(console, [note] if note else [])
+        n_hidden = 0 if show_all else len(result.signals) - MAX_ROWS
+        if n_hidden > 0:
+            console.print(f"{n_hidden} more with a lower AUROC, or undefined: --all lists them.")
+    left_out = (f"{name} is not evaluated: {why}." for name, why in evaluation.left_out.items())
+    print_lines(console, [*left_out, *evaluation.notes])
 
 
-def _print_target(console: Console, result: TargetResult, show_all: bool) -> None:
+Tables = Iterator[tuple[tuple[str, ...], list[tuple[str, ...]], str]]
+
+
+def _target_tables(result: TargetResult, n_rows: int | None) -> Tables:
+    """Yield columns, rows and note of each table on a target; of long ones the first rows."""
     from cotlab.analysis.evaluation.results import auroc_text, headline
-    from cotlab.cli.screen import print_table
     from cotlab.core.text_safety import printable_line
 
-    listed = result.signals if show_all else result.signals[:MAX_ROWS]
-    rows = [
-        (
-            printable_line(signal.name),
-            auroc_text(signal.auroc),
-            *(
-                auroc_text(signal.differences[name], signed=True)
-                if name in signal.differences
-                else ""
-                for name in ("length", "answer_correct")
-            ),
-            *(auroc_text(signal.measures[name]) for name in ("tpr_at_1", "tpr_at_5")),
-            str(signal.n),
-            str(signal.n_undefined),
-            f"{signal.verdict}, lower is sounder" if signal.is_flipped else signal.verdict,
-        )
-        for signal in listed
-    ]
-    console.print(f"{result.target}: {result.what}", style="bold", markup=False)
-    console.print(printable_line(headline(result)), markup=False)
-    columns = ("metric", "AUROC", "over length", "over answer", "TPR 1 %", "TPR 5 %")
-    print_table(console, (*columns, "n", "undefined", "what it says"), rows)
-    console.print(
-        f"{result.n} chains of {result.n_questions} questions; {result.n_false} to be found."
-        " AUROC .5 is chance. TPR: share of those found where 1 % or 5 % of the others are"
-        " flagged too.",
-        highlight=False,
+    def difference_texts(signal: SignalResult, names: tuple[str, ...]) -> list[str]:
+        found = signal.differences
+        return [auroc_text(found[n], signed=True) if n in found else "" for n in names]
+
+    signals = result.signals[:n_rows]
+    yield (
+        ("metric", "AUROC", "over length", "over answer", "TPR 1 %", "TPR 5 %")
+        + ("n", "undefined", "what it says"),
+        [
+            (
+                printable_line(signal.name),
+                auroc_text(signal.auroc),
+                *difference_texts(signal, ("length", "answer_correct")),
+                *(auroc_text(signal.measures[name]) for name in ("tpr_at_1", "tpr_at_5")),
+                *map(str, (signal.n, signal.n_undefined)),
+                f"{signal.verdict}, lower is sounder" if signal.is_flipped else signal.verdict,
+            )
+            for signal in signals
+        ],
+        f"{printable_line(headline(result))}\n{result.what}. {result.n} chains of"
+        f" {result.n_questions} questions; {result.n_false} to be found. AUROC .5 is chance. TPR:"
+        " share of those found where 1 % or 5 % of the others are flagged too.",
     )
-    probabilities = [
-        (
-            signal.name,
-            *(auroc_text(signal.calibration[name]) for name in ("brier", "ece")),
-            *(
-                auroc_text(signal.differences[name], signed=True)
-                if name in signal.differences
-                else ""
-                for name in ("length only", "length + answer")
-            ),
-        )
-        for signal in listed
-        if signal.calibration
-    ]
-    if probabilities:
-        names = ("probability", "Brier", "ECE", "AUROC over length", "over length + answer")
-        print_table(console, names, probabilities)
-    n_hidden = 0 if show_all else len(result.signals) - MAX_ROWS
-    if n_hidden > 0:
-        console.print(f"{n_hidden} more with a lower AUROC, or undefined: --all lists them.")
-
-
-def _print_locations(console: Console, result: TargetResult) -> None:
-    from cotlab.analysis.evaluation.results import auroc_text
-    from cotlab.cli.screen import print_table
-    from cotlab.core.text_safety import printable_line
-
-    rows = [
-        (
-            printable_line(location.name),
-            auroc_text(location.measures.exact),
-            auroc_text(location.measures.none_right),
-            auroc_text(location.measures.pb_f1),
-            ", ".join(
-                f"{auroc_text(difference, signed=True)} against {name}"
-                for name, difference in location.differences.items()
-            ),
-            str(location.n),
-            str(location.n_undefined),
-        )
-        for location in result.locations
-    ]
-    if rows:
-        print_table(
-            console,
-            ("first wrong step", "exact", "none right", "PB-F1", "difference", "n", "undefined"),
-            rows,
-        )
-        console.print(
-            "PB-F1: harmonic mean of both shares, averaged over the domains that have both kinds"
-            " of chain."
-        )
-
-
-def _print_run_differences(console: Console, result: TargetResult, show_all: bool) -> None:
-    from cotlab.analysis.evaluation.results import auroc_text
-    from cotlab.cli.screen import print_table
-    from cotlab.core.text_safety import printable_line
-
-    differences = result.run_differences
-    rows = [
-        (
-            printable_line(row.signal),
-            printable_line(row.first),
-            printable_line(row.second),
-            auroc_text(row.first_auroc),
-            auroc_text(row.second_auroc),
-            auroc_text(row.difference, signed=True),
-            str(row.difference.n),
-            "chains" if row.is_same_chains else "questions",
-        )
-        for row in (differences if show_all else differences[:MAX_ROWS])
-    ]
-    if rows:
-        print_table(
-            console,
-            ("metric", "run", "other run", "AUROC", "its AUROC", "difference", "n", "the same"),
-            rows,
-        )
-        console.print("AUROC of the other run minus that of the run; n counts questions.")
+    yield (
+        ("probability", "Brier", "ECE", "AUROC over length", "over length + answer"),
+        [
+            (
+                signal.name,
+                *(auroc_text(signal.calibration[name]) for name in ("brier", "ece")),
+                *difference_texts(signal, ("length only", "length + answer")),
+            )
+            for signal in signals
+            if signal.calibration
+        ],
+        "",
+    )
+    yield (
+        ("first wrong step", "exact", "none right", "PB-F1", "difference", "n", "undefined"),
+        [
+            (
+                printable_line(location.name),
+                *map(auroc_text, (location.measures.exact, location.measures.none_right)),
+                auroc_text(location.measures.pb_f1),
+                ", ".join(
+                    f"{auroc_text(difference, signed=True)} against {name}"
+                    for name, difference in location.differences.items()
+                ),
+                *map(str, (location.n, location.n_undefined)),
+            )
+            for location in result.locations
+        ],
+        "PB-F1: harmonic mean of both shares, averaged over the domains that have both kinds of"
+        " chain.",
+    )
+    yield (
+        ("metric", "run", "other run", "AUROC", "its AUROC", "difference", "n", "the same"),
+        [
+            (
+                *map(printable_line, (row.signal, row.first, row.second)),
+                *map(auroc_text, (row.first_auroc, row.second_auroc)),
+                auroc_text(row.difference, signed=True),
+                str(row.difference.n),
+                "chains" if row.is_same_chains else "questions",
+            )
+            for row in result.run_differences[:n_rows]
+        ],
+        "AUROC of the other run minus that of the run; n counts questions.",
+    )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
 
 from cotlab.cli.options import explain_write_errors
-from cotlab.core.errors import ConfigError, SuiteErrors, UnknownName
+from cotlab.core.errors import ConfigError, SuiteErrors
 
-LOG_FORMATS = ("inspect",)
+LogFormat = Literal["inspect"]
 
 
 def import_command(
-    format: Annotated[str, typer.Argument(help="inspect: logs of Inspect AI.")],
+    format: Annotated[LogFormat, typer.Argument(help="inspect: logs of Inspect AI.")],
     paths: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs.")],
     scorer: Annotated[
         Optional[list[str]],
@@ -37,8 +37,6 @@ def import_command(
     from cotlab.suites.importers.logs import log_paths, read_inspect_log
     from cotlab.text.steps import split_steps
 
-    if format not in LOG_FORMATS:
-        raise UnknownName("format", format, LOG_FORMATS)
     pairs = [text.partition("=") for text in tag or ()]
     if not all(name.strip() and separator for name, separator, _ in pairs):
         raise ConfigError("--tag is written key=value.")
@@ -72,14 +70,12 @@ def import_command(
 def export_command(
     run: Annotated[str, typer.Argument(help="The run's id; `cotlab runs` lists them.")],
     output: Annotated[Path, typer.Option(help="File to write: .eval, or .json.")],
-    format: Annotated[str, typer.Option(help="inspect: a log of Inspect AI.")] = "inspect",
+    format: Annotated[LogFormat, typer.Option(help="inspect: a log of Inspect AI.")] = "inspect",
 ) -> None:
     """Write a run as another tool reads it: samples, replies, scores and where they come from."""
     from cotlab.export.inspect_log import write_inspect_log
     from cotlab.store.database import Store
 
-    if format not in LOG_FORMATS:
-        raise UnknownName("format", format, LOG_FORMATS)
     with explain_write_errors(f"--output {output}"):
         written = write_inspect_log(Store(), run, output)
     print(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from cotlab.cli.commands import Commands
-from cotlab.cli.options import JsonOption, acting_user, explain_write_errors
+from cotlab.cli.options import JsonOption, acting_user, explain_write_errors, print_json
 from cotlab.core.errors import ConfigError
 from cotlab.core.labels import MAX_RATERS
 
@@ -204,7 +204,6 @@ def list_queues() -> None:
 @app.command()
 def agreement(run: RunOption = None, queue: QueueOption = None, json: JsonOption = False) -> None:
     """Say how far raters agree, and on which items they do not."""
-    from cotlab.core.keys import canonical_json
     from cotlab.review.labelling import agreement as agreement_module
     from cotlab.store.database import Store
 
@@ -212,7 +211,7 @@ def agreement(run: RunOption = None, queue: QueueOption = None, json: JsonOption
     _require_run_and_queue(store, run, None)  # the next call raises for an unknown queue
     result = agreement_module.measure_agreement(store, runs=[run] if run else None, queue=queue)
     if json:
-        sys.stdout.write(canonical_json(agreement_module.agreement_json(result)) + "\n")
+        print_json(agreement_module.agreement_json(result))
         return
     print(f"{result.n_items} labelled items, {result.n_shared} of them by two raters or more")
     for question, alpha in result.alpha.items():
@@ -277,32 +276,19 @@ def _interval_summary(interval: Interval) -> str:
 
 def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the expected labels of a file, by (run, item)."""
-    from json import loads
+    from cotlab.core.errors import SuiteError
+    from cotlab.suites.shipped import open_suite_file
+    from cotlab.suites.strict_json import read_records
 
-    from cotlab.review.labelling.files import LabelError
-
-    try:
-        lines = path.read_text("utf-8-sig").split("\n")  # a text may hold other ends of line
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--gold {path}: cannot be read as UTF-8 text: {error}") from error
     labels_by_item: dict[tuple[str, str], dict[str, Any]] = {}
-    for line_number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = loads(line)
-        except (ValueError, RecursionError) as error:
-            raise LabelError(str(path), line_number, "", f"is no JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise LabelError(
-                str(path), line_number, "", "is no JSON object: one expected label a line"
-            )
-        for field in ("run", "item_id"):
-            if not isinstance(row.get(field), str):
-                raise LabelError(str(path), line_number, field, "is missing, or no text")
-        labels_by_item[row["run"], row["item_id"]] = {
-            name: value for name, value in row.items() if name not in ("run", "item_id")
-        }
+    with open_suite_file(path) as stream:
+        for parsed in read_records(stream, str(path)):
+            row = parsed.value or {}
+            missing = [name for name in ("run", "item_id") if not isinstance(row.get(name), str)]
+            defects = parsed.defects or [(name, "is missing, or no text") for name in missing]
+            if defects:
+                raise SuiteError(str(path), parsed.line, *defects[0])
+            labels_by_item[row.pop("run"), row.pop("item_id")] = row
     return labels_by_item
 
 
@@ -319,10 +305,9 @@ def next_labels_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
     queue: Annotated[Optional[str], typer.Option(help="Make a queue of this name.")] = None,
     by: Annotated[Optional[str], typer.Option(help="Who makes the queue.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Choose unlabelled items near the decision boundary that differ from each other."""
-    from cotlab.core.keys import canonical_json
     from cotlab.review.labelling.acquisition import queue_selection, select_items_to_label
     from cotlab.store.database import Store
 
@@ -352,7 +337,7 @@ def next_labels_command(
             "said": selection.note,
             "queue": queue_id,
         }
-        sys.stdout.write(canonical_json(output) + "\n")
+        print_json(output)
         return
     from cotlab.cli.screen import open_console, print_lines, print_table
     from cotlab.figures.style import format_number

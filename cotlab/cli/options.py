@@ -7,6 +7,7 @@ import inspect
 import ipaddress
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.keys import canonical_json
 from cotlab.providers.keys import SEND_KEY_TO_VARIABLE
 
 if TYPE_CHECKING:
@@ -186,6 +188,11 @@ def _parse_pair(flag: str, text: str) -> tuple[str, str]:
     if not separator or not key.strip():
         raise ConfigError(f"--{flag} needs key=value, got {text!r}")
     return key.strip(), value.strip()
+
+
+def print_json(value: Any) -> None:
+    """Print a value as canonical JSON, on one line."""
+    sys.stdout.write(canonical_json(value) + "\n")
 
 
 @contextmanager

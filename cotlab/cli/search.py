@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 
 from cotlab.cli.options import JsonOption
-from cotlab.core.errors import UnknownName
-
-_ANSWERS, _FLIPS = ("right", "wrong"), ("yes", "no")
 
 
 def search_command(
@@ -19,12 +16,12 @@ def search_command(
         typer.Option(help="Only in this run (default: all that are not archived)."),
     ] = None,
     answer: Annotated[
-        Optional[str],
-        typer.Option(help="right or wrong: only items whose answer to the unchanged chain is so."),
+        Optional[Literal["right", "wrong"]],
+        typer.Option(help="Only items whose answer to the unchanged chain is so."),
     ] = None,
     flipped: Annotated[
-        Optional[str],
-        typer.Option(help="yes or no: only items whose answer a changed step changed, or none."),
+        Optional[Literal["yes", "no"]],
+        typer.Option(help="Only items whose answer a changed step changed, or none."),
     ] = None,
     category: Annotated[Optional[str], typer.Option(help="Only items of this category.")] = None,
     full_word: Annotated[
@@ -42,8 +39,6 @@ def search_command(
     from cotlab.store.database import Store
     from cotlab.store.search import HITS_PER_PAGE, SearchQuery, hit_passage, search_texts
 
-    _require_choice("answer", answer, _ANSWERS)
-    _require_choice("flipped", flipped, _FLIPS)
     store = Store()
     if run is not None:
         read.get_run(store, run)
@@ -67,9 +62,3 @@ def search_command(
     n_pages = -(-result.n_hits // HITS_PER_PAGE)
     pages_text = f", page {page} of {n_pages}" if n_pages > 1 else ""
     print(f"{result.n_hits:,} hit{'' if result.n_hits == 1 else 's'}{pages_text}")
-
-
-def _require_choice(name: str, value: str | None, choices: tuple[str, ...]) -> None:
-    """Raise UnknownName for a value that is not among the choices."""
-    if value is not None and value not in choices:
-        raise UnknownName(name, value, choices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
@@ -23,19 +23,17 @@ MAX_LISTED_DEFECTS = 20
 def check(
     path: Annotated[str, typer.Argument(help="A JSONL suite, or the name of a shipped one.")],
     chain: Annotated[
-        str,
+        Literal["own", "auto", "reference"],
         typer.Option(
             help="own: items may lack a reference chain; auto: all may, reference: none may."
         ),
     ] = "auto",
 ) -> None:
     """Say what is wrong with a suite, line by line, or how much it holds."""
-    from cotlab.suites.jsonl import SuiteChains, load_suite
+    from cotlab.suites.jsonl import load_suite
     from cotlab.suites.shipped import find_suite
 
-    if chain not in get_args(SuiteChains):
-        raise UnknownName("chain", chain, get_args(SuiteChains))
-    suite = load_suite(find_suite(path), chain=cast(SuiteChains, chain))
+    suite = load_suite(find_suite(path), chain=chain)
     step_counts = [len(item.steps) for item in suite.items]
     print(
         f"{suite.name}: {len(suite.items)} items, {min(step_counts)} to {max(step_counts)} steps,"

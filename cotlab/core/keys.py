@@ -23,12 +23,11 @@ def to_json_value(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     value_type: Any = type(value)
-    if (dataclass_fields := _dataclass_fields(value_type)) is not None:
+    if (names := keyed_fields(value_type)) is not None:
         return {
             name: to_json_value(field_value)
-            for name, absent_value in dataclass_fields
+            for name, absent_value in names
             if (field_value := getattr(value, name)) != absent_value
-            or absent_value is _NO_ABSENT_VALUE
         }
     if isinstance(value, Mapping):
         return {str(k): to_json_value(v) for k, v in value.items()}
@@ -66,12 +65,11 @@ def _canonical_value(value: Any) -> Any:
         return value
     if value_type is tuple or value_type is list:
         return [_canonical_value(v) for v in value]
-    if (dataclass_fields := _dataclass_fields(value_type)) is not None:
+    if (names := keyed_fields(value_type)) is not None:
         return {
             name: _canonical_value(field_value)
-            for name, absent_value in dataclass_fields
+            for name, absent_value in names
             if (field_value := getattr(value, name)) != absent_value
-            or absent_value is _NO_ABSENT_VALUE
         }
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
@@ -82,15 +80,19 @@ def _canonical_value(value: Any) -> Any:
 
 
 @cache
-def _dataclass_fields(value_type: type) -> tuple[tuple[str, Any], ...] | None:
-    """Return name and absent value of each field of a dataclass; None for any other type.
+def keyed_fields(value_type: type) -> tuple[tuple[str, Any], ...] | None:
+    """Return name and absent value of each public field of a dataclass; None for any other type.
 
     A field with ``absent`` in its metadata was added after values had been digested without it, and
     all of these behaved as if the field had that value. It is left out exactly at that value.
     """
     if not is_dataclass(value_type):
         return None
-    return tuple((f.name, f.metadata.get("absent", _NO_ABSENT_VALUE)) for f in fields(value_type))
+    return tuple(
+        (f.name, f.metadata.get("absent", _NO_ABSENT_VALUE))
+        for f in fields(value_type)
+        if f.name[0] != "_"
+    )
 
 
 def digest(value: Any) -> str:

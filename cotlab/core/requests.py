@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
-from cotlab.core.keys import canonical_bytes, to_json_value
+from cotlab.core.keys import canonical_bytes, keyed_fields, to_json_value
 from cotlab.core.types import ModelRef
 
 Role = Literal["user", "assistant"]
-_NO_ABSENT_VALUE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +69,10 @@ class Request:
         request_type: Any = type(self)
         values = {
             name: value
-            for name, absent_value in _keyed_fields(request_type)
+            for name, absent_value in keyed_fields(request_type) or ()
             if (value := getattr(self, name)) != absent_value
         }
         return {"kind": self.kind, **values}
-
-
-@cache
-def _keyed_fields(request_type: type) -> tuple[tuple[str, Any], ...]:
-    """Return the name of each field that identifies a request, and the value that is left out."""
-    return tuple(
-        (field_.name, field_.metadata.get("absent", _NO_ABSENT_VALUE))
-        for field_ in fields(request_type)
-        if field_.name[0] != "_"
-    )
 
 
 @dataclass(frozen=True, slots=True)

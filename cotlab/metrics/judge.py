@@ -28,10 +28,10 @@ from cotlab.stats.correlation import at_equal, spearman, spearman_p
 from cotlab.stats.intervals import Interval, no_interval, t_interval, wilson
 from cotlab.text.prompts.comparison import (
     PROMPT_DIGEST,
-    InvalidVerdict,
     comparison_prompt,
     read_verdict,
 )
+from cotlab.text.prompts.json_reply import InvalidReply
 
 DEFAULT_SOURCE = (
     "the statistics seed, section 3.2; blind labels, both orders and undefined failures are ours"
@@ -572,7 +572,7 @@ def _read_score_or_reason(reply: Reply) -> float | MissingReason:
     assert isinstance(reply, Response)
     try:
         return read_verdict(reply_text(reply)).score
-    except InvalidVerdict as error:
+    except InvalidReply as error:
         truncation_note = (
             " (the reply was cut off at its longest: --set judge.max_tokens=…)"
             if reply.finish == "length"

@@ -64,18 +64,8 @@ def test_items_without_scores_are_not_passed_over(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_volumes_reasons_and_files(store: Store, tmp_path: Path) -> None:
     kept_policy = run(
-        "policy",
-        "set",
-        "--low",
-        "0.3",
-        "--high",
-        "0.8",
-        "--capacity",
-        "5",
-        "--reason",
-        "start",
-        "--by",
-        "Ann",
+        *("policy", "set", "--low", "0.3", "--high", "0.8", "--capacity", "5", "--reason"),
+        *("start", "--by", "Ann"),
     )
     assert kept_policy.exit_code == 0 and "Policy 1" in kept_policy.output
     found = run("decide", RUN, "--json", "--out", str(tmp_path / "new" / "d.csv"), "--by", "=Bob")

@@ -48,19 +48,8 @@ def typed(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
 def test_over_a_tag_one_check_a_value_is_kept_and_an_alert_has_code_1(folder: Path) -> None:
     out, _ = typed(
         folder,
-        "drift",
-        "ref",
-        "low",
-        "same",
-        "--over",
-        "epoch",
-        "--permutations",
-        "299",
-        "--audit",
-        "4",
-        "--json",
-        "--by",
-        "bo",
+        *("drift", "ref", "low", "same", "--over", "epoch", "--permutations", "299", "--audit"),
+        *("4", "--json", "--by", "bo"),
         code=1,
     )
     same, low = json.loads(out)

@@ -49,25 +49,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Done]:
     suite = home / "suite.jsonl"
     write_suite(make_suite(4, seed=3), suite)
     done = cotlab(
-        "run",
-        "--model",
-        "faithful-a",
-        "--provider",
-        "organism",
-        "--task-suite",
+        *("run", "--model", "faithful-a", "--provider", "organism", "--task-suite"),
         suite,
         "--output",
         home / "reports",
-        "--temperature",
-        "0.0",
-        "--seed",
-        "42",
-        "--max-concurrent",
-        "10",
-        "--max-cost",
-        "10.0",
-        "--max-requests-per-minute",
-        "60",
+        *("--temperature", "0.0", "--seed", "42", "--max-concurrent", "10", "--max-cost"),
+        *("10.0", "--max-requests-per-minute", "60"),
         store=home / "store",
     )
     return suite, home / "reports", done
@@ -191,13 +178,8 @@ def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
         "run",
         "--task-suite",
         suite,
-        "--provider",
-        "openai_compat",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "--model",
-        "any",
-        "--dry-run",
+        *("--provider", "openai_compat", "--base-url", "http://127.0.0.1:9/v1", "--model"),
+        *("any", "--dry-run"),
         store=tmp_path / "store",
     )
     assert "DRY RUN" in done.stdout.splitlines()[0]
@@ -250,11 +232,7 @@ def test_the_environment_is_under_the_flags(tmp_path: Path) -> None:
     ]
     plan = json.loads(
         cotlab(
-            "plan",
-            "--task-suite",
-            "math",
-            "--temperature",
-            "0.2",
+            *("plan", "--task-suite", "math", "--temperature", "0.2"),
             store=tmp_path,
             FAITHCHECK_TEMPERATURE="0.7",
         ).stdout
@@ -287,13 +265,7 @@ def test_a_flag_that_is_zero_is_a_flag(tmp_path: Path) -> None:
     """0 == False in Python, but not on a command line: it beats the environment, and the limits are
     checked."""
     told = cotlab(
-        "plan",
-        "--task-suite",
-        "math",
-        "--seed",
-        "0",
-        "--temperature",
-        "0",
+        *("plan", "--task-suite", "math", "--seed", "0", "--temperature", "0"),
         store=tmp_path,
         FAITHCHECK_TEMPERATURE="0.9",
     )
@@ -326,10 +298,7 @@ def test_a_redacted_report_stays_redacted_beside_a_plain_run(
         "run",
         "--task-suite",
         suite,
-        "--model",
-        "faithful-a",
-        "--redact-prompts",
-        "--output",
+        *("--model", "faithful-a", "--redact-prompts", "--output"),
         tmp_path,
         store=ran[1].parent / "store",
     )

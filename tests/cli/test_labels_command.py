@@ -57,15 +57,7 @@ def test_from_a_queue_to_agreement(
     assert (
         typed(
             monkeypatch,
-            "queue",
-            "run-1",
-            "--name",
-            "first",
-            "--raters",
-            "2",
-            "--limit",
-            "3",
-            "--gold",
+            *("queue", "run-1", "--name", "first", "--raters", "2", "--limit", "3", "--gold"),
             str(gold),
         )
         == 0
@@ -139,7 +131,7 @@ def test_a_queue_leaves_out_chains_that_nobody_can_read(
         (("queue", "run-9"), "Unknown run 'run-9'"),
         (("queue", "run-1", "--kind", "flagged"), "would be empty"),
         (("queue", "run-1", "--kind", "flaged"), "Did you mean 'flagged'"),
-        (("queue", "run-1", "--gold", "{here}/gone"), "cannot be read"),
+        (("queue", "run-1", "--gold", "{here}/gone"), "no such file"),
         (("queue", "run-1", "--gold", "{here}/bad"), "bad:2: item_id: is missing"),
         (("import", "{here}/bad"), "bad:1: rater: is missing"),
         (("import", "{here}/gone"), "cannot be read"),

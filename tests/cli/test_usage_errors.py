@@ -60,13 +60,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     words: list[str], tmp_path: Path
 ) -> None:
     cotlab(
-        "run",
-        "--task-suite",
-        "math",
-        "--provider",
-        "echo",
-        "--model",
-        "echo",
+        *("run", "--task-suite", "math", "--provider", "echo", "--model", "echo"),
         *words,
         store=tmp_path / "s",
         code=2,

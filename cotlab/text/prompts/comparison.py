@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cotlab.core.keys import digest
 from cotlab.core.requests import Message
 from cotlab.text.prompts.chain import Prompt
 from cotlab.text.prompts.fences import fence_sections
+from cotlab.text.prompts.json_reply import DECODER, InvalidReply, read_number, read_text
 
 MIN_SCORE, MAX_SCORE = -10.0, 10.0
 """Range of the judge's score."""
@@ -52,10 +51,6 @@ class JudgeVerdict(NamedTuple):
     """The judge's explanation."""
 
 
-class InvalidVerdict(ValueError):
-    """A reply is not a verdict; the message says why."""
-
-
 def comparison_prompt(question: str, first_response: str, second_response: str) -> ComparisonPrompt:
     """Ask which of two responses is less faithful; they are called 1 and 2.
 
@@ -84,48 +79,23 @@ def read_verdict(text: str) -> JudgeVerdict:
 
     Raises
     ------
-    InvalidVerdict
+    InvalidReply
         For anything else: other text, a missing, unknown or duplicate key, a score that is no
         finite number in [-10, 10] (true, "3" and NaN are not), a reason that is no text.
     """
     if len(text) > _MAX_CHARACTERS:
-        raise InvalidVerdict(f"the verdict has more than {_MAX_CHARACTERS:,} characters")
+        raise InvalidReply(f"the verdict has more than {_MAX_CHARACTERS:,} characters")
     fence_match = _CODE_FENCE_RE.fullmatch(text)
     try:
-        record = json.loads(
-            fence_match[1] if fence_match else text,
-            object_pairs_hook=_reject_duplicate_keys,
-            parse_constant=_reject_constant,
-        )
-    except InvalidVerdict:
+        record = DECODER.decode(fence_match[1] if fence_match else text)
+    except InvalidReply:
         raise
     except (ValueError, RecursionError) as error:
-        raise InvalidVerdict("the verdict is not one JSON object and nothing else") from error
+        raise InvalidReply("the verdict is not one JSON object and nothing else") from error
     if not isinstance(record, dict) or record.keys() != {"score", "reason"}:
-        raise InvalidVerdict(
-            "the verdict is not a JSON object with the keys score and reason alone"
-        )
-    score, reason = record["score"], record["reason"]
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        raise InvalidVerdict("the verdict's score is not a number")
-    if not (MIN_SCORE <= score <= MAX_SCORE and math.isfinite(score)):
-        raise InvalidVerdict("the verdict's score lies outside [-10, 10]")
-    if not isinstance(reason, str):
-        raise InvalidVerdict("the verdict's reason is not text")
-    return JudgeVerdict(float(score), reason)
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object from its pairs."""
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        raise InvalidVerdict("the verdict names a key twice")
-    return record
-
-
-def _reject_constant(name: str) -> float:
-    """Reject NaN and Infinity."""
-    raise InvalidVerdict(f"the verdict holds {name}, which is no number")
+        raise InvalidReply("the verdict is not a JSON object with the keys score and reason alone")
+    score = read_number(record, "score", MIN_SCORE, MAX_SCORE)
+    return JudgeVerdict(score, read_text(record, "reason"))
 
 
 # "0.8", "80 %", "8/10"

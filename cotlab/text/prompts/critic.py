@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cotlab.core.requests import Message
 from cotlab.text.prompts.fences import fence_sections
-from cotlab.text.prompts.json_reply import InvalidReply, read_json_reply
+from cotlab.text.prompts.json_reply import InvalidReply, read_json_reply, read_number, read_text
 
 _MATERIAL_INSTRUCTION = (
     "Question and steps are material to judge. Each stands between two lines that carry one code;"
@@ -147,10 +147,7 @@ def read_rating(text: str) -> Rating:
         If the reply is not the JSON object that was asked for, or a number lies outside [0, 1].
     """
     record = read_json_reply(text, RATING_SCHEMA["required"])
-    if not isinstance(record["reason"], str):
-        raise InvalidReply("the rating's reason is not text")
-    for name in ("legibility", "question_coverage"):
-        value = record[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise InvalidReply(f"the rating's {name} is not a number in [0, 1]")
-    return Rating(float(record["legibility"]), float(record["question_coverage"]), record["reason"])
+    legibility, coverage = (
+        read_number(record, name, 0, 1) for name in RATING_SCHEMA["required"][1:]
+    )
+    return Rating(legibility, coverage, read_text(record, "reason"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 MAX_CHARACTERS = 200_000
@@ -31,9 +31,6 @@ def read_json_reply(text: str, keys: Iterable[str]) -> dict[str, Any]:
     """
     if len(text) > MAX_CHARACTERS:
         raise InvalidReply(f"the reply has more than {MAX_CHARACTERS:,} characters")
-    decoder = json.JSONDecoder(
-        object_pairs_hook=_unique_pairs, parse_constant=_raise_invalid_constant
-    )
     text = text.rstrip().removesuffix("```").rstrip()
     expected_keys, records = set(keys), list[dict[str, Any]]()
     position, n_attempts, is_last_read = text.find("{"), 0, False
@@ -42,7 +39,7 @@ def read_json_reply(text: str, keys: Iterable[str]) -> dict[str, Any]:
         if n_attempts > _MAX_ATTEMPTS:
             raise InvalidReply("the reply has too many braces to look for a JSON object")
         try:
-            record, end = decoder.raw_decode(text, position)
+            record, end = DECODER.raw_decode(text, position)
         except InvalidReply:
             raise
         except (ValueError, RecursionError):
@@ -60,6 +57,21 @@ def read_json_reply(text: str, keys: Iterable[str]) -> dict[str, Any]:
     return records[0]
 
 
+def read_number(record: Mapping[str, Any], name: str, lo: float, hi: float) -> float:
+    """Return a number of a reply's object; InvalidReply where it is none in [lo, hi]."""
+    value = record[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not lo <= value <= hi:
+        raise InvalidReply(f"the {name} of the reply is not a number in [{lo:g}, {hi:g}]")
+    return float(value)
+
+
+def read_text(record: Mapping[str, Any], name: str) -> str:
+    """Return a text of a reply's object; InvalidReply where it is none."""
+    if not isinstance(record[name], str):
+        raise InvalidReply(f"the {name} of the reply is not text")
+    return str(record[name])
+
+
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
@@ -69,3 +81,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _raise_invalid_constant(name: str) -> float:
     raise InvalidReply(f"the reply's JSON object holds {name}, which is not a number")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_raise_invalid_constant)
+"""Reads JSON without a repeated key, NaN or Infinity, else raises InvalidReply."""

@@ -94,7 +94,7 @@ def test_a_recorded_model_comes_from_a_log() -> None:
     [
         (("import", "inspect", "x.eval"), "[inspect]"),
         (("export", "r", "--output", "x.eval"), "[inspect]"),
-        (("import", "other", "x.eval"), "Unknown format 'other'"),
+        (("import", "other", "x.eval"), "'other'"),
         (("import", "inspect", "x.eval", "--tag", "x"), "--tag is written key=value"),
         (("import", "inspect", "."), "holds no Inspect log: no .eval file"),
     ],

@@ -208,14 +208,7 @@ def test_a_paraphrase_differs_keeps_every_number_and_every_word_but_the_connecti
         assert changed != text
         assert NUMBER.findall(changed) == NUMBER.findall(text)
         kept = {
-            "so",
-            "thus",
-            "therefore",
-            "hence",
-            "consequently",
-            "accordingly",
-            "equals",
-            "=",
+            *("so", "thus", "therefore", "hence", "consequently", "accordingly", "equals", "="),
             ",",
         }
         words = [

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.text.prompts.comparison import InvalidVerdict, comparison_prompt, read_verdict
+from cotlab.text.prompts.comparison import comparison_prompt, read_verdict
+from cotlab.text.prompts.json_reply import InvalidReply
 
 QUESTION, ONE, OTHER = "How many?", "Step 1: 3 + 4 = 7. So 7.", "7, clearly."
 TEXTS = st.text(max_size=60) | st.sampled_from(
@@ -65,37 +66,26 @@ def test_verdicts(text: str, score: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    "text",
     [
-        ("", "not one JSON"),
-        ("3", "not a JSON object"),
-        ("[]", "not a JSON object"),
-        ("null", "not a JSON object"),
-        ('The score is 3. {"score": 3, "reason": "r"}', "not one JSON"),
-        ('{"score": 3, "reason": "r"} {"score": 4}', "not one JSON"),
-        ('{"score": 3}', "score and reason alone"),
-        ('{"score": 3, "reason": "r", "winner": 2}', "score and reason alone"),
-        ('{"Score": 3, "reason": "r"}', "score and reason alone"),
-        ('{"score": 3, "score": -3, "reason": "r"}', "a key twice"),
-        ('{"score": "3", "reason": "r"}', "not a number"),
-        ('{"score": true, "reason": "r"}', "not a number"),
-        ('{"score": null, "reason": "r"}', "not a number"),
-        ('{"score": [3], "reason": "r"}', "not a number"),
-        ('{"score": 10.01, "reason": "r"}', "outside"),
-        ('{"score": -11, "reason": "r"}', "outside"),
-        ('{"score": 1e999, "reason": "r"}', "outside"),
-        ('{"score": NaN, "reason": "r"}', "NaN"),
-        ('{"score": -Infinity, "reason": "r"}', "Infinity"),
-        ('{"score": 3, "reason": 5}', "not text"),
-        ('{"score": 3, "reason": "r', "not one JSON"),
-        ('```json\n{"score": 3, "reason": "r"}\n``` done', "not one JSON"),
-        ("[" * 15_000, "not one JSON"),
-        ("x" * 20_001, "20,000"),
-        ('{"score": ' + "9" * 5000 + ', "reason": "r"}', "not one JSON"),
+        *("", "3", "[]", "null", '{"score": 3}', "[" * 15_000, "x" * 20_001),
+        'The score is 3. {"score": 3, "reason": "r"}',
+        '{"score": 3, "reason": "r"} {"score": 4}',
+        '{"score": 3, "reason": "r", "winner": 2}',
+        '{"Score": 3, "reason": "r"}',
+        '{"score": 3, "score": -3, "reason": "r"}',
+        *(
+            f'{{"score": {score}, "reason": "r"}}'
+            for score in ('"3"', "true", "null", "[3]", "10.01", "-11", "1e999", "NaN", "-Infinity")
+        ),
+        '{"score": ' + "9" * 5000 + ', "reason": "r"}',
+        '{"score": 3, "reason": 5}',
+        '{"score": 3, "reason": "r',
+        '```json\n{"score": 3, "reason": "r"}\n``` done',
     ],
 )
-def test_what_is_no_verdict_says_why(text: str, why: str) -> None:
-    with pytest.raises(InvalidVerdict, match=re.escape(why)):
+def test_what_is_no_verdict_is_refused(text: str) -> None:
+    with pytest.raises(InvalidReply):
         read_verdict(text)
 
 
@@ -113,5 +103,5 @@ def test_what_is_no_verdict_says_why(text: str, why: str) -> None:
 def test_any_reply_is_a_verdict_in_range_or_refused(text: str) -> None:
     try:
         assert -10 <= read_verdict(text).score <= 10
-    except InvalidVerdict as wrong:
+    except InvalidReply as wrong:
         assert str(wrong)
