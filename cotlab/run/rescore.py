@@ -95,7 +95,9 @@ def _score(
     """Return the constants of a scorer as they are stored, and its scores of the run's items."""
     scorer: Scorer = SCORERS[spec.name]
     suite = read.get_suite(store, plan.suite_digest)
-    peers, constants, constants_row = Peers.from_suite(suite, plan.seed), {}, None
+    peers = Peers.from_suite(suite, plan.seed)
+    constants: dict[str, Any] = {}
+    constants_row = None
     if scorer.prepare is not None:
         constants, n_missing = _replay(scorer.prepare(suite, params_of(plan, spec)), log)
         if n_missing:
