@@ -32,6 +32,7 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         *(f"**Self-test:** {escape_report(line)}" for line in self_test_lines(report)),
         *(f"**Server check:** {escape_report(line)}" for line in server_check_lines(report)),
         *(f"**Missing replies:** {line}" for line in report.get("missing_replies", ())),
+        *(f"**Scores:** {line}" for line in report.get("scored_again", ())),
         *(f"**Cut replies:** {line}" for line in cut_reply_lines(report)),
         *(f"**Restated steps:** {line}" for line in restated_step_lines(report)),
         *(f"**Composite:** {escape_report(line)}" for line in composite_lines(report["estimates"])),

@@ -31,6 +31,7 @@ from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.check import missing_reply_lines
 from cotlab.store.database import Store
+from cotlab.store.decisions import rescored_lines
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRunStore
 from cotlab.store.recorded_models import RECORDED_CHAINS
@@ -130,6 +131,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     }
     report["server_checks"] = check_records(store, run_id, plan)
     report["missing_replies"] = missing_reply_lines(store, run_id)
+    report["scored_again"] = rescored_lines(store, run_id)
     report["cut_replies"] = stored_cut_replies(view)
     report["restated_steps"] = stored_restated_steps(view)
     report["estimates"] = [

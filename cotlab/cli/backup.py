@@ -80,6 +80,21 @@ def rebuild_store() -> None:
         raise typer.Exit(3)
 
 
+def rescore_store() -> None:
+    """Score runs of older scorers again, and print what became of each."""
+    from cotlab.run.rescore import rescore_runs
+    from cotlab.store.database import Store
+
+    reasons = []
+    for rescored in rescore_runs(Store()):
+        outcome = "scored again" if rescored.reason is None else f"left: {rescored.reason}"
+        print(f"{rescored.run}  {rescored.changes}  {outcome}")
+        reasons.append(rescored.reason)
+    print(f"{reasons.count(None):,} of {len(reasons):,} runs of older scorers were scored again.")
+    if reasons.count(None) < len(reasons):
+        raise typer.Exit(3)
+
+
 def use_old_store() -> None:
     """Put the files of before the migration back."""
     from cotlab.store.database import Store

@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from cotlab.cli import options
-from cotlab.cli.backup import check_store, rebuild_store, use_old_store
+from cotlab.cli.backup import check_store, rebuild_store, rescore_store, use_old_store
 from cotlab.core.errors import ConfigError
 from cotlab.core.installation import DISTRIBUTION, install_command, other_owners
 
@@ -49,6 +49,12 @@ def doctor_command(
         bool,
         typer.Option("--rebuild", help="Only make cotlab.duckdb again, which asks no model."),
     ] = False,
+    rescore: Annotated[
+        bool,
+        typer.Option(
+            "--rescore", help="Only score runs of older scorers again, which asks no model."
+        ),
+    ] = False,
     use_old: Annotated[
         bool,
         typer.Option(
@@ -57,7 +63,12 @@ def doctor_command(
     ] = False,
 ) -> None:
     """List what is installed and what is missing, or test a vendor, a server or the store."""
-    actions = ((use_old, use_old_store), (rebuild, rebuild_store), (store, check_store))
+    actions = (
+        (use_old, use_old_store),
+        (rebuild, rebuild_store),
+        (rescore, rescore_store),
+        (store, check_store),
+    )
     for is_chosen, act in actions:
         if is_chosen:
             act()

@@ -13,7 +13,7 @@ from typing import Any
 from cotlab.core.errors import ConfigError
 from cotlab.core.garbage import loaded_objects_frozen
 from cotlab.core.provider import InProcessProvider, SupportsBatches
-from cotlab.core.registry import PROVIDERS, SCORERS
+from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import RECORDED_PROVIDER, ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
 from cotlab.run.claims import (
@@ -33,6 +33,7 @@ from cotlab.run.dryrun import RequestCount, count_plan, plan_cautions
 from cotlab.run.imports.pairs import PairedRuns, paired_suite
 from cotlab.run.output import check_writable, write_run_yaml
 from cotlab.run.plan import code_version
+from cotlab.run.rescore import version_changes
 from cotlab.run.resolved import RAW_TEXT_PROVIDER, ResolvedRun, option_of_role, resolve
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.server_check import is_checked
@@ -46,7 +47,6 @@ from cotlab.store.responses import ResponseLog
 from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
 from cotlab.text.prompts.options import with_listed_options, with_word_matching
-from cotlab.text.steps import SPLITTER_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,21 +253,11 @@ def resume_run(
 
 def _require_same_versions(run_id: str, plan: Plan) -> None:
     """Raise ConfigError where a scorer computes other numbers than when the run began."""
-    changes = [
-        f"{spec.name} {spec.version} (now {SCORERS[spec.name].version})"
-        for spec in plan.scorers
-        if spec.version != SCORERS[spec.name].version
-    ]
-    if changes:
+    if changes := version_changes(plan):
         raise ConfigError(
-            f"Run {run_id} began with other versions of its scorers: {', '.join(changes)}. Start a"
-            " new run; replies in the log are not asked for again."
-        )
-    if plan.splitter_version != SPLITTER_VERSION:
-        raise ConfigError(
-            f"Run {run_id} began with version {plan.splitter_version} of the step splitter (now"
-            f" {SPLITTER_VERSION}), which divides replies elsewhere. Start a new run; replies"
-            " in the log are not asked for again."
+            f"Run {run_id} began with other versions: {', '.join(changes)}. Score it again from its"
+            " replies (cotlab doctor --rescore), or start a new run; replies in the log are not"
+            " asked for again."
         )
 
 

@@ -16,7 +16,7 @@ from cotlab.metrics.estimates import mean_by_item, mean_interval, with_clusters_
 from cotlab.providers.capabilities import family_of
 from cotlab.store import read, write
 from cotlab.store.database import Store
-from cotlab.store.log import Overshoot
+from cotlab.store.responses import Overshoot
 
 MAX_BLOCK_SCORES = 500_000
 """Scores that the means of a metric are computed of at once, where a facet alone has fewer."""

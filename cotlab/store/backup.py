@@ -22,8 +22,7 @@ from cotlab.core.errors import StoreBusy, StoreError, UnknownName
 from cotlab.store.attached import DATABASE
 from cotlab.store.database import BACKUPS, Store, remove_leftovers
 from cotlab.store.live import LiveRunStore
-from cotlab.store.log import LOG, open_log
-from cotlab.store.log_connection import LogConnection
+from cotlab.store.log import LOG, LogConnection, open_log
 from cotlab.store.read import get_store_totals
 
 MANIFEST = "backup.json"
@@ -31,8 +30,10 @@ MANIFEST = "backup.json"
 _FOLDERS = ("reports", "suites", "processes", "validation")
 _FILES = ("guidelines.txt",)
 """What of a store's folder is backed up and replaced beside its databases; other files stay."""
-_SIDE_FILES = tuple(
-    f"{name}{ending}" for name in (LOG, DATABASE) for ending in ("-wal", "-shm", "-journal", ".wal")
+_DATABASES = tuple(
+    f"{name}{ending}"
+    for name in (LOG, DATABASE)
+    for ending in ("", "-wal", "-shm", "-journal", ".wal")
 )
 
 
@@ -166,7 +167,7 @@ def _put_aside(store: Store) -> Path | None:
     except StoreError:
         damaged = store.folder / BACKUPS / f"damaged-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
         damaged.mkdir(parents=True)
-        for name in (LOG, DATABASE, *_SIDE_FILES):
+        for name in _DATABASES:
             with suppress(FileNotFoundError):
                 (store.folder / name).rename(damaged / name)
         return damaged
@@ -209,9 +210,7 @@ def _list_files(folder: Path) -> list[Path]:
     paths = [folder / name for name in _FILES]
     for name in _FOLDERS:
         paths += sorted((folder / name).rglob("*"))
-    return [
-        path for path in paths if path.is_file() and path.name not in (LOG, DATABASE, *_SIDE_FILES)
-    ]
+    return [path for path in paths if path.is_file() and path.name not in _DATABASES]
 
 
 def _copy_log(log: LogConnection, target: Path) -> None:
@@ -224,47 +223,42 @@ def _copy_log(log: LogConnection, target: Path) -> None:
 def _copy_backup(backup: Path, target: Path) -> None:
     """Copy the files of a backup, and compare them with the digests that it holds.
 
-    One without digests, such as a copy of a store's folder, is copied with the write-ahead logs.
-
     Raises
     ------
     StoreError
         If a file is missing or was changed, or its list of files is damaged.
     """
-    digests = _read_digests(backup)
-    paths = [backup / name for name in digests or ()]
-    if digests is None:
-        databases = [
-            folder / name
-            for folder in (backup, backup / "validation")
-            for name in (LOG, DATABASE, *_SIDE_FILES)
-        ]
-        paths = [path for path in (*databases, *_list_files(backup)) if path.is_file()]
-    for path in paths:
-        if path.name == f"{LOG}-shm":
-            continue  # an index of the write-ahead log, which SQLite makes again
+    for name, expected_digest in _read_digests(backup).items():
+        path, copy = backup / name, target / name
         if not path.is_file() or not path.resolve().is_relative_to(backup.resolve()):
             raise StoreError(f"{path}: is missing in the backup, so nothing was restored")
-        name = path.relative_to(backup).as_posix()
-        copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copy)
-        if digests is not None and _file_digest(copy) != digests[name]:
+        if expected_digest not in (None, _file_digest(copy)):
             raise StoreError(
                 f"{path}: was changed after the backup was made, so nothing was restored"
             )
 
 
-def _read_digests(backup: Path) -> dict[str, str] | None:
-    """Return the digest of each file of a backup by name; None where it holds none."""
+def _read_digests(backup: Path) -> dict[str, str | None]:
+    """Return the digest of each file of a backup by name; None where it holds none.
+
+    A copy of a store's folder holds none; its write-ahead logs are part of it.
+    """
     path = backup / MANIFEST
     if not path.exists():
-        return None
+        databases = [f"{folder}{name}" for folder in ("", "validation/") for name in _DATABASES]
+        paths = [*(backup / name for name in databases), *_list_files(backup)]
+        return {
+            path.relative_to(backup).as_posix(): None
+            for path in paths
+            if path.is_file() and path.name != f"{LOG}-shm"  # an index that SQLite makes again
+        }
     try:
         files = json.loads(path.read_text("utf-8"))["files"]
         for name, file_digest in files.items():
             place = Path(name)
-            is_known = place.parts[0] in (*_FOLDERS, *_FILES, LOG, DATABASE, *_SIDE_FILES)
+            is_known = place.parts[0] in (*_FOLDERS, *_FILES, *_DATABASES)
             if not is_known or ".." in place.parts or not isinstance(file_digest, str):
                 raise ValueError(f"{name!r} is no file of a backup")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

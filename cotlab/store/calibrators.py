@@ -63,27 +63,23 @@ def add_calibrator(
     kind : str
         ``CHAIN_KIND`` or ``STEP_KIND``.
     """
-    next_version_row = connection.execute(
-        "SELECT coalesce(max(version), 0) + 1 FROM calibrators"
-    ).fetchone()
-    version = int(next_version_row[0]) if next_version_row else 1
-    connection.record(
-        "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive,"
-        " report, made_at, made_by, note, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            version,
-            method,
-            canonical_json(params),
-            None if weights is None else canonical_json(weights),
-            labels_digest,
-            n,
-            n_positive,
-            canonical_json(report),
-            datetime.now(UTC),
-            _without_surrogates(author),
-            _without_surrogates(note),
-            kind,
-        ],
+    version = connection.next_number("calibrators", "version")
+    connection.insert(
+        "calibrators",
+        {
+            "version": version,
+            "method": method,
+            "params": canonical_json(params),
+            "weights": None if weights is None else canonical_json(weights),
+            "labels_digest": labels_digest,
+            "n": n,
+            "n_positive": n_positive,
+            "report": canonical_json(report),
+            "made_at": datetime.now(UTC),
+            "made_by": _without_surrogates(author),
+            "note": _without_surrogates(note),
+            "kind": kind,
+        },
     )
     return version
 
@@ -98,24 +94,21 @@ def activate_calibrator(connection: Writer, version: int, *, author: str, reason
     ValueError
         Without a name.
     """
-    if not author.strip():
-        raise ValueError("The audit needs the name of whoever chooses a calibrator")
-    _require_version(connection, version)
-    kind_row = connection.execute(
-        "SELECT kind FROM calibrators WHERE version = ?", [version]
-    ).fetchone()
-    previous_version, author, reason = (
-        _current_version(connection, kind_row[0] if kind_row else CHAIN_KIND),
-        _without_surrogates(author),
-        _without_surrogates(reason),
-    )
-    connection.record(
-        "INSERT INTO calibrator_choices SELECT ?, ?, ?, ?, coalesce(max(seq), 0) + 1"
-        " FROM calibrator_choices",
-        [version, datetime.now(UTC), author, reason],
-    )
+    kind = _get_calibrator(connection, version)["kind"]
+    previous_version = _current_version(connection, kind)
+    author, reason = _without_surrogates(author), _without_surrogates(reason)
     add_audit(
         connection, author, "choose calibrator", "calibrator", previous_version, version, reason
+    )
+    connection.insert(
+        "calibrator_choices",
+        {
+            "version": version,
+            "at_": datetime.now(UTC),
+            "by_": author,
+            "reason": reason,
+            "seq": connection.next_number("calibrator_choices"),
+        },
     )
 
 
@@ -144,22 +137,24 @@ def current_calibrator(store: Store, kind: str = CHAIN_KIND) -> dict[str, Any] |
     """Return the version in use of a kind with its JSON parsed; None without one."""
     with store.reading() as connection:
         version = _current_version(connection, kind)
-        return None if version is None else _calibrator_record(connection, version)
+        return None if version is None else _get_calibrator(connection, version)
 
 
 def get_calibrator(store: Store, version: int) -> dict[str, Any]:
     """Return one version as ``current_calibrator`` does; UnknownName where there is none."""
     with store.reading() as connection:
-        _require_version(connection, version)
-        return _calibrator_record(connection, version)
+        return _get_calibrator(connection, version)
 
 
-def _require_version(connection: Connection, version: int) -> None:
-    """Raise UnknownName if there is no such version."""
-    rows = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
-    known_versions = [str(number) for (number,) in rows]
-    if str(version) not in known_versions:
-        raise UnknownName("calibrator version", str(version), known_versions)
+def _get_calibrator(connection: Connection, version: int) -> dict[str, Any]:
+    table = connection.execute("SELECT * FROM calibrators ORDER BY version").df()
+    rows = table[table["version"] == version].to_dict("records")
+    if not rows:
+        raise UnknownName("calibrator version", str(version), [str(n) for n in table["version"]])
+    record = {str(name): value for name, value in rows[0].items()}
+    for name in ("params", "weights", "report"):
+        record[name] = json.loads(record[name]) if isinstance(record[name], str) else None
+    return record
 
 
 def _without_surrogates(value: str) -> str:
@@ -168,20 +163,12 @@ def _without_surrogates(value: str) -> str:
 
 
 def _current_version(connection: Connection, kind: str) -> int | None:
-    row = connection.execute(
+    rows = connection.execute(
         "SELECT version FROM calibrator_choices JOIN calibrators USING (version) WHERE kind = ?"
         " ORDER BY seq DESC LIMIT 1",
         [kind],
-    ).fetchone()
-    return int(row[0]) if row else None
-
-
-def _calibrator_record(connection: Connection, version: int) -> dict[str, Any]:
-    table = connection.execute("SELECT * FROM calibrators WHERE version = ?", [version]).df()
-    record = {str(name): value for name, value in table.to_dict("records")[0].items()}
-    for name in ("params", "weights", "report"):
-        record[name] = json.loads(record[name]) if isinstance(record[name], str) else None
-    return record
+    ).fetchall()
+    return int(rows[0][0]) if rows else None
 
 
 def add_drift_check(
@@ -200,23 +187,20 @@ def add_drift_check(
 
     ``result`` is JSON; a number that does not exist is None.
     """
-    if (
-        connection.execute("SELECT 1 FROM drift_checks WHERE id = ?", [check_id]).fetchone()
-        is not None
-    ):
+    if connection.execute("SELECT 1 FROM drift_checks WHERE id = ?", [check_id]).fetchall():
         return False
-    connection.record(
-        "INSERT INTO drift_checks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            check_id,
-            json.dumps(list(reference_runs)),
-            json.dumps(list(current_runs)),
-            checked_at,
-            author,
-            alert,
-            reason,
-            json.dumps(dict(result), allow_nan=False),
-        ],
+    connection.insert(
+        "drift_checks",
+        {
+            "id": check_id,
+            "reference": json.dumps(list(reference_runs)),
+            "current": json.dumps(list(current_runs)),
+            "at_": checked_at,
+            "by_": author,
+            "alert": alert,
+            "reason": reason,
+            "result": json.dumps(dict(result), allow_nan=False),
+        },
     )
     return True
 
@@ -251,20 +235,11 @@ def list_drift_checks(
     DataFrame
         ``id, reference, current, at_, by_, alert, reason, result``.
     """
-    table = store.query_frame(
-        """
-        SELECT * FROM drift_checks
-        WHERE ($run IS NULL OR list_contains(from_json(current, '["VARCHAR"]'), $run))
-          AND ($reference IS NULL
-               OR list_sort(list_distinct(from_json(reference, '["VARCHAR"]'))) = $reference)
-        ORDER BY at_ DESC, rowid DESC LIMIT $limit
-        """,
-        {
-            "run": run_id,
-            "reference": None if reference is None else sorted(set(reference)),
-            "limit": limit,
-        },
-    )
+    table = store.query_frame("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC")
     for column in ("reference", "current"):
         table[column] = [json.loads(text) for text in table[column]]
-    return table
+    if run_id is not None:
+        table = table[[run_id in runs for runs in table["current"]]]
+    if reference is not None:
+        table = table[[set(runs) == set(reference) for runs in table["reference"]]]
+    return table.head(len(table) if limit is None else limit).reset_index(drop=True)

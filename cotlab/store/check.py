@@ -17,8 +17,7 @@ import duckdb
 from cotlab.core.errors import StoreError
 from cotlab.store.attached import DATABASE, Attached, is_damage
 from cotlab.store.database import Store, copied_state, fill_copy, log_state
-from cotlab.store.log import LOG, count_intact, is_intact, open_log
-from cotlab.store.log_connection import LogConnection
+from cotlab.store.log import LOG, LogConnection, count_intact, is_intact, open_log
 from cotlab.store.tables import SCHEMAS, STORED_TABLES, unpack_sheet
 
 _KEYS_SQL = """

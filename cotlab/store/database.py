@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -27,8 +27,15 @@ import pyarrow as pa
 from cotlab.core.errors import StoreBusy, StoreError
 from cotlab.core.resources import checkout_root
 from cotlab.store.attached import DATABASE, OLD_FILES, Attached, is_damage
-from cotlab.store.log import LOG, is_process_alive, open_log, transaction
-from cotlab.store.log_connection import LogConnection, LogError, connect_log
+from cotlab.store.log import (
+    LOG,
+    LogConnection,
+    LogError,
+    connect_log,
+    is_process_alive,
+    open_log,
+    transaction,
+)
 from cotlab.store.tables import (
     COPY_SCHEMA,
     DUCKDB_STATEMENTS,
@@ -98,16 +105,25 @@ class Writer:
             self._connection.execute(statement, row)
         self.record_stored(statement, rows)
 
-    def record_stored(self, statement: str, rows: Iterator[Sequence[Any]] | Sequence[Any]) -> None:
+    def record_stored(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Execute a statement in SQLite alone, for each row of parameters."""
         self._recorded.append((statement, [tuple(map(to_stored, row)) for row in rows]))
 
-    def insert(self, table: str, batch: pa.Table) -> None:
-        """Append the rows of ``batch``, which has the columns of the table in their order."""
+    def insert(self, table: str, *rows: Mapping[str, Any]) -> None:
+        """Append rows of values by column; a column that a row does not name is NULL."""
+        if not rows:
+            return
+        batch = pa.Table.from_pylist(rows, schema=SCHEMAS[table])
         self.insert_copied(table, batch)
-        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         places = ", ".join("?" * batch.num_columns)
-        self.record_stored(f"INSERT INTO {table} VALUES ({places})", rows)
+        columns = (column.to_pylist() for column in batch.columns)
+        self.record_stored(f"INSERT INTO {table} VALUES ({places})", zip(*columns, strict=True))
+
+    def next_number(self, table: str, column: str = "seq") -> int:
+        """Return one more than the largest number of a column, 1 in an empty table."""
+        query = f"SELECT coalesce(max({column}), 0) + 1 FROM {table}"
+        [(number,)] = self._connection.execute(query).fetchall()
+        return int(number)
 
     def insert_copied(self, table: str, batch: pa.Table) -> None:
         """Append the rows of ``batch`` to a table of the copy alone."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,8 @@ import pandas as pd
 from cotlab.core.labels import Decision
 from cotlab.store.database import Connection, Store, Writer
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RESCORED = "run scored again"
+"""Action in the audit of a run that was scored again by newer scorers."""
 
 
 def add_policy(
@@ -52,34 +53,31 @@ def add_policy(
     """
     if not author.strip() or not reason.strip():
         raise ValueError("A policy needs who changed it and the reason why")
-    previous_row = connection.execute(
+    rows = connection.execute(
         "SELECT version, thresholds, capacity FROM policies ORDER BY version DESC LIMIT 1"
-    ).fetchone()
-    version = (previous_row[0] if previous_row else 0) + 1
-    threshold_pairs = {name: list(pair) for name, pair in thresholds.items()}
-    connection.record(
-        "INSERT INTO policies VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            version,
-            json.dumps(threshold_pairs),
-            capacity,
-            json.dumps(dict(params)),
-            datetime.now(UTC),
-            author,
-            reason,
-        ],
-    )
+    ).fetchall()
     previous_policy = None
-    if previous_row:
-        previous_policy = dict(
-            zip(("version", "thresholds", "capacity"), previous_row, strict=True)
-        )
-        previous_policy["thresholds"] = json.loads(previous_row[1])
-    new_policy = {"version": version, "thresholds": threshold_pairs, "capacity": capacity}
-    add_audit(
-        connection, author, "policy", f"policy {version}", previous_policy, new_policy, reason
+    for number, text, previous_capacity in rows:
+        texts = json.loads(text)
+        previous_policy = {"version": number, "thresholds": texts, "capacity": previous_capacity}
+    version = connection.next_number("policies", "version")
+    pairs = {name: list(pair) for name, pair in thresholds.items()}
+    connection.insert(
+        "policies",
+        {
+            "version": version,
+            "thresholds": json.dumps(pairs),
+            "capacity": capacity,
+            "params": json.dumps(dict(params)),
+            "made_at": datetime.now(UTC),
+            "made_by": author,
+            "reason": reason,
+        },
     )
-    return int(version)
+    new_policy = {"version": version, "thresholds": pairs, "capacity": capacity}
+    subject = f"policy {version}"
+    add_audit(connection, author, "policy", subject, previous_policy, new_policy, reason)
+    return version
 
 
 def list_policies(store: Store) -> pd.DataFrame:
@@ -107,11 +105,11 @@ def current_policy(store: Store) -> dict[str, Any] | None:
 
 def current_versions(connection: Connection) -> tuple[int | None, int | None]:
     """Return the versions of the current policy and calibrator in this transaction."""
-    row = connection.execute(
+    [(policy, calibrator)] = connection.execute(
         "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER"
         " BY seq DESC LIMIT 1)"
-    ).fetchone()
-    return row if row is not None else (None, None)
+    ).fetchall()
+    return policy, calibrator
 
 
 def add_decisions(connection: Writer, decisions: Iterable[Decision]) -> int:
@@ -126,8 +124,6 @@ def add_decisions(connection: Writer, decisions: Iterable[Decision]) -> int:
         How many rows were written.
     """
     all_decisions = list(decisions)
-    if not all_decisions:
-        return 0
     runs = sorted({decision.run_id for decision in all_decisions})
     newest_by_item = {
         (decision.run_id, decision.item_id): decision
@@ -139,18 +135,22 @@ def add_decisions(connection: Writer, decisions: Iterable[Decision]) -> int:
             "SELECT id FROM decisions WHERE list_contains(?, run)", [runs]
         ).fetchall()
     }
-    rows = []
+    new_decisions = []
     for decision in all_decisions:
-        run_and_item = (decision.run_id, decision.item_id)
-        if decision.id not in stored_ids and not (
-            run_and_item in newest_by_item
-            and is_same_decision(newest_by_item[run_and_item], decision)
-        ):
-            rows.append(list(astuple(decision)))
+        newest = newest_by_item.get((decision.run_id, decision.item_id))
+        is_known = newest is not None and is_same_decision(newest, decision)
+        if decision.id not in stored_ids and not is_known:
+            new_decisions.append(decision)
             stored_ids.add(decision.id)
-            newest_by_item[run_and_item] = decision
-    connection.record(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", *rows)
-    return len(rows)
+            newest_by_item[decision.run_id, decision.item_id] = decision
+    connection.insert(
+        "decisions",
+        *(
+            {**asdict(decision), "run": decision.run_id, "at_": decision.at, "by_": decision.by}
+            for decision in new_decisions
+        ),
+    )
+    return len(new_decisions)
 
 
 def newest_decisions(connection: Connection, run_ids: Sequence[str]) -> list[Decision]:
@@ -167,7 +167,7 @@ def newest_decisions(connection: Connection, run_ids: Sequence[str]) -> list[Dec
         [list(run_ids)],
     ).fetchall()
     return [
-        Decision(*(*row[:12], _EPOCH + timedelta(microseconds=row[12]), row[13])) for row in rows
+        Decision(*(*row[:12], datetime.fromtimestamp(row[12] / 1e6, UTC), row[13])) for row in rows
     ]
 
 
@@ -224,13 +224,22 @@ def add_audit(
     """
     if not author.strip():
         raise ValueError("The audit needs the name of whoever changed something")
-    json_values = [
+    before, after = (
         None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
         for value in (old_value, new_value)
-    ]
-    connection.record(
-        "INSERT INTO audit SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1 FROM audit",
-        [datetime.now(UTC), author, action, subject, *json_values, reason],
+    )
+    connection.insert(
+        "audit",
+        {
+            "at_": datetime.now(UTC),
+            "who": author,
+            "what": action,
+            "subject": subject,
+            "before": before,
+            "after": after,
+            "reason": reason,
+            "seq": connection.next_number("audit"),
+        },
     )
 
 
@@ -251,6 +260,16 @@ def list_audit(store: Store, *, action: str | None = None) -> pd.DataFrame:
         for name in ("before", "after")
     }
     return table.assign(**columns)
+
+
+def rescored_lines(store: Store, run: str) -> list[str]:
+    """Return a sentence for each time that a run was scored again."""
+    return [
+        f"Scored again from stored replies on {row['at_']:%Y-%m-%d}; before, the scores were by"
+        f" {', '.join(json.loads(row['after']))}."
+        for row in list_audit(store, action=RESCORED).to_dict("records")
+        if row["subject"] == run
+    ]
 
 
 def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> pd.DataFrame:
@@ -280,19 +299,16 @@ def review_counts(store: Store) -> dict[str, int]:
         (``said``) and calibrator choices (``chosen``) ever made, which change with every change.
     """
     counts = store.query_frame("""
-        WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
-             since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
+        WITH since AS (SELECT at_, version FROM calibrator_choices ORDER BY seq DESC LIMIT 1)
         SELECT (SELECT count(*) FROM current_labels) AS labels,
-               (SELECT count(*) FROM current_labels, since
-                WHERE current_labels.at_ > since.at_) AS labels_after,
-               (SELECT count(*) FROM chosen) AS calibrated,
+               (SELECT count(*) FROM current_labels l, since s WHERE l.at_ > s.at_) AS labels_after,
+               (SELECT count(*) FROM since) AS calibrated,
                (SELECT count(*) FROM policies) AS policies,
                (SELECT count(DISTINCT (run, item_id)) FROM decisions) AS decided,
-               (SELECT count(DISTINCT (run, item_id)) FROM decisions, since
-                WHERE decisions.calibrator = since.version) AS decided_now,
+               (SELECT count(DISTINCT (run, item_id)) FROM decisions d, since s
+                WHERE d.calibrator = s.version) AS decided_now,
                (SELECT count(*) FROM drift_checks) AS checks,
-               (SELECT count(*) FROM drift_checks, since
-                WHERE drift_checks.at_ > since.at_) AS checks_after,
+               (SELECT count(*) FROM drift_checks c, since s WHERE c.at_ > s.at_) AS checks_after,
                (SELECT count(*) FROM labels) AS said,
                (SELECT count(*) FROM calibrator_choices) AS chosen
         """)

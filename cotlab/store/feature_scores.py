@@ -9,22 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cotlab.store.database import Store
-from cotlab.store.numbered_scores import (
-    number_groups,
-    number_items_by_position,
-    read_numbers,
-)
-
-_SCORES_SQL = """
-    SELECT g.number AS "group", i.number AS item, s.value,
-           coalesce(s.step, 2147483647) AS step, coalesce(s.sample, 2147483647) AS sample
-    FROM scores s
-    JOIN numbered_groups g
-      ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
-    JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
-    WHERE s.run = $run
-    """
-"""Scores of no step come last."""
+from cotlab.store.item_scores import read_numbered_scores
 
 
 class ScoreGroup(NamedTuple):
@@ -88,16 +73,20 @@ def load_feature_scores(
             """,
             [run_id, status_metric],
         ).df()
-        number_items_by_position(connection, run_id)
-        groups = number_groups(connection, [run_id], list(metrics))
-        numbers = read_numbers(connection, _SCORES_SQL, {"run": run_id})
-    order = np.lexsort([numbers[name] for name in ("sample", "step", "group", "item")])
+        scored = read_numbered_scores(connection, [run_id], list(metrics))
+    columns = scored.columns
+    position_by_id = dict(zip(items["id"], items["position"], strict=True))
+    positions = np.array([position_by_id.get(item, -1) for _, item in scored.items], dtype=np.int32)
+    position = positions[columns["item"]]
+    order = np.lexsort([columns["sample"], columns["step"], columns["group"], position])
+    order = order[position[order] >= 0]
     values = pd.DataFrame(
         {
-            "position": numbers["item"][order],
-            "group": numbers["group"][order],
-            "value": numbers["value"][order],
+            "position": position[order],
+            "group": columns["group"][order],
+            "value": columns["value"][order],
         }
     )
     composites = composites.astype({"reason": "str"})  # also where all are NULL
-    return FeatureScores(items, composites, [ScoreGroup(*row[1:]) for row in groups], values)
+    groups = [ScoreGroup(*group[1:]) for group in scored.groups]
+    return FeatureScores(items, composites, groups, values)

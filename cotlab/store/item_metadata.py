@@ -80,21 +80,16 @@ def load_item_steps(
     return {(run, item): tuple(steps or ()) for run, item, steps in rows}
 
 
-def list_runs_with_metadata(store: Store, keys: Sequence[str]) -> set[str]:
-    """Return the runs on suites of which some item has one of these fields of metadata."""
+def list_runs_with_metadata(store: Store, keys: Sequence[str], run: str | None = None) -> set[str]:
+    """Return the runs, or this one, whose suite has one of these fields in some item's metadata."""
     rows = store.query_rows(
         "SELECT DISTINCT r.id FROM runs r JOIN items i ON i.suite = r.suite WHERE"
-        " list_has_any(json_keys(i.meta), $keys)",
-        {"keys": list(keys)},
+        " ($run IS NULL OR r.id = $run) AND list_has_any(json_keys(i.meta), $keys)",
+        {"run": run, "keys": list(keys)},
     )
     return {str(row[0]) for row in rows}
 
 
 def has_item_metadata(store: Store, run: str, keys: Sequence[str]) -> bool:
     """Return whether some item of a run's suite has one of these fields of metadata."""
-    rows = store.query_rows(
-        "SELECT 1 FROM runs r JOIN items i ON i.suite = r.suite WHERE r.id = $run AND"
-        " list_has_any(json_keys(i.meta), $keys) LIMIT 1",
-        {"run": run, "keys": list(keys)},
-    )
-    return bool(rows)
+    return bool(list_runs_with_metadata(store, keys, run))

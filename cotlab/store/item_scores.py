@@ -1,22 +1,37 @@
-"""Scores of runs summed up by item, read as numbers."""
+"""Scores of runs read as numbers, and summed up by item."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cotlab.store.database import Store
-from cotlab.store.numbered_scores import number_groups, number_items, read_numbers
 
 _NO_RANK = 2**15
 """Rank of the reason of an item that has none."""
+# Temporary tables have known sizes, so that the database joins millions of scores with them and
+# not the other way round, which takes gigabytes.
+_ITEMS_SQL = """
+    CREATE OR REPLACE TEMP TABLE numbered_items AS
+    SELECT *, (row_number() OVER (ORDER BY run, item_id))::INTEGER - 1 AS number
+    FROM (SELECT DISTINCT run, item_id FROM scores WHERE list_contains($runs, run))
+    """
+_GROUPS_SQL = """
+    CREATE OR REPLACE TEMP TABLE numbered_groups AS
+    SELECT *, (row_number() OVER (ORDER BY run, scorer, metric, facet))::INTEGER - 1 AS number
+    FROM (SELECT DISTINCT run, scorer, metric, facet FROM scores
+          WHERE list_contains($runs, run) AND ($metrics IS NULL OR list_contains($metrics, metric)))
+    """
 _SCORES_SQL = """
-    SELECT g.number AS "group", i.number AS item, s.value,
+    SELECT g.number AS "group", i.number AS item, s.value, coalesce(s.step, 2147483647) AS step,
+           coalesce(s.sample, 2147483647) AS sample,
            CASE WHEN s.value IS NULL AND s.reason IS NOT NULL
                 THEN 2 * len(list_filter($reasons, lambda text: text < s.reason))
                      + list_contains($reasons, s.reason)::INTEGER
@@ -27,6 +42,43 @@ _SCORES_SQL = """
     JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
     WHERE list_contains($runs, s.run)
     """
+
+
+class NumberedScores(NamedTuple):
+    """Scores with numbers in place of texts, which are most of a table's cost."""
+
+    items: list[tuple[str, str]]
+    """(run, item) of each item that a run has scores of, in this order."""
+    groups: list[tuple[str, str, str, str]]
+    """(run, scorer, metric, facet) of each group of scores, in this order."""
+    columns: dict[str, NDArray[Any]]
+    """Of each score its ``group`` and ``item`` (indices of these), ``value`` (NaN without),
+    ``step`` and ``sample`` (2147483647 without) and ``rank``, as in ``ItemScores``; in no order."""
+
+
+def read_numbered_scores(
+    connection: duckdb.DuckDBPyConnection,
+    runs: list[str],
+    metrics: list[str] | None = None,
+    reasons: Sequence[str] = (),
+) -> NumberedScores:
+    """Return the scores of runs, or those of some metrics; ``reasons`` are sorted."""
+    connection.execute(_ITEMS_SQL, {"runs": runs})
+    connection.execute(_GROUPS_SQL, {"runs": runs, "metrics": metrics})
+    items, groups = (
+        connection.execute(f"SELECT * EXCLUDE (number) FROM {table} ORDER BY number").fetchall()
+        for table in ("numbered_items", "numbered_groups")
+    )
+    # numpy sorts numbers of 16 bits in linear time
+    group_type = np.int16 if len(groups) <= np.iinfo(np.int16).max else np.int32
+    relation = connection.sql(_SCORES_SQL, params={"runs": runs, "reasons": list(reasons)})
+    batches = pa.RecordBatchReader.from_stream(relation)
+    arrays = [[np.array([], field.type.to_pandas_dtype())] for field in batches.schema]
+    for batch in batches:
+        for array, column in zip(arrays, batch.columns, strict=True):
+            array.append(column.to_numpy(zero_copy_only=False))
+    columns = dict(zip(batches.schema.names, map(np.concatenate, arrays), strict=True))
+    return NumberedScores(items, groups, columns | {"group": columns["group"].astype(group_type)})
 
 
 class ItemValues(NamedTuple):
@@ -99,15 +151,14 @@ def load_item_scores(store: Store, runs: Sequence[str], reasons: Sequence[str] =
     reasons : sequence of str
         Reasons of a missing value that are told apart, sorted.
     """
-    run_ids = list(dict.fromkeys(runs))
     with store.reading() as connection:
-        items = number_items(connection, run_ids)
-        groups = number_groups(connection, run_ids)
-        numbers = read_numbers(connection, _SCORES_SQL, {"runs": run_ids, "reasons": list(reasons)})
-    order = np.argsort(numbers["group"], kind="stable")
-    starts = np.searchsorted(numbers["group"][order], np.arange(len(groups) + 1))
+        items, groups, columns = read_numbered_scores(
+            connection, list(dict.fromkeys(runs)), reasons=reasons
+        )
+    order = np.argsort(columns["group"], kind="stable")
+    starts = np.searchsorted(columns["group"][order], np.arange(len(groups) + 1))
     return ItemScores(
-        items, groups, starts, *(numbers[n][order] for n in ("item", "value", "rank"))
+        items, groups, starts, *(columns[n][order] for n in ("item", "value", "rank"))
     )
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
-import pyarrow as pa
 
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label, label_target
@@ -18,11 +17,14 @@ from cotlab.store.tables import SCHEMAS
 EVERY_RATER = 0
 """``raters`` of an item that every rater labels."""
 LABEL_COLUMNS: tuple[str, ...] = tuple(SCHEMAS["labels"].names)
-_LABEL_FIELDS = {field.name for field in fields(Label)} & set(LABEL_COLUMNS) - {"modes"}
-"""Fields of a label that are columns of the same name and type."""
-_OBJECT_COLUMNS = (
-    *("queue", "reasoning", "answer_correct", "first_wrong_step", "faithful", "steps_digest"),
-)
+_LABEL_FIELDS = {field.name for field in fields(Label)} & set(LABEL_COLUMNS)
+"""Fields of a label that are columns of the same name."""
+_LABEL_TYPES = {
+    **dict.fromkeys(("flagged", "withdrawn", "steps_judged"), bool),
+    "seq": int,
+    "at_": "datetime64[us, UTC]",
+}
+"""Types of the columns of a table of labels that hold no Python objects."""
 
 
 class QueuedItem(NamedTuple):
@@ -56,9 +58,6 @@ def add_labels(connection: Writer, labels: Iterable[Label]) -> int:
         ).fetchall()
     }
     new_labels = [label for label in first_label_by_id.values() if label.id not in stored_ids]
-    if not new_labels:
-        return 0
-    [(last_seq,)] = connection.execute("SELECT coalesce(max(seq), 0) FROM labels").fetchall()
     rows = [
         {
             **asdict(label),
@@ -67,10 +66,10 @@ def add_labels(connection: Writer, labels: Iterable[Label]) -> int:
             "at_": label.at,
             "seq": seq,
         }
-        for seq, label in enumerate(new_labels, start=last_seq + 1)
+        for seq, label in enumerate(new_labels, start=connection.next_number("labels"))
     ]
-    connection.insert("labels", pa.Table.from_pylist(rows, schema=SCHEMAS["labels"]))
-    return len(new_labels)
+    connection.insert("labels", *rows)
+    return len(rows)
 
 
 def list_labels(
@@ -115,9 +114,9 @@ def select_labels(
     history: bool = False,
 ) -> pd.DataFrame:
     """Return ``list_labels`` in a transaction; ``item`` and ``label_ids`` narrow it."""
-    table = connection.execute(
+    rows = connection.execute(
         f"""
-        SELECT {", ".join(LABEL_COLUMNS)} FROM {"labels" if history else "current_labels"}
+        SELECT * REPLACE (epoch_us(at_) AS at_) FROM {"labels" if history else "current_labels"}
         WHERE ($run IS NULL OR run = $run) AND ($rater IS NULL OR rater = $rater)
           AND ($queue IS NULL OR queue = $queue)
           AND ($item IS NULL OR item_id = $item) AND ($ids IS NULL OR list_contains($ids, id))
@@ -130,24 +129,13 @@ def select_labels(
             "item": item,
             "ids": list(label_ids) if label_ids is not None else None,
         },
-    ).df()
-    table["at_"] = table["at_"].dt.tz_convert("UTC")
-    object_columns = {name: _as_objects(table[name]) for name in _OBJECT_COLUMNS}
-    table = table.assign(
-        modes=pd.Series([tuple(map(str, modes)) for modes in table["modes"]], dtype=object),
-        step_verdicts=pd.Series(
-            [_as_verdicts(verdicts) for verdicts in table["step_verdicts"]], dtype=object
-        ),
-        steps_judged=pd.Series(
-            [value is True for value in table["steps_judged"].tolist()], dtype=bool
-        ),
-        **object_columns,
-    )
-    targets = [
-        label_target(reasoning, is_correct)
-        for reasoning, is_correct in zip(table["reasoning"], table["answer_correct"], strict=True)
-    ]
-    return table.assign(target=pd.Series(targets, index=table.index, dtype=object))
+    ).fetchall()
+    table = pd.DataFrame(rows, columns=list(LABEL_COLUMNS), dtype=object)
+    table["at_"] = pd.to_datetime(table["at_"], unit="us", utc=True)
+    for name in ("modes", "step_verdicts"):
+        table[name] = pd.Series([tuple(values or ()) for values in table[name]], dtype=object)
+    targets = map(label_target, table["reasoning"], table["answer_correct"])
+    return table.assign(target=pd.Series(list(targets), dtype=object)).astype(_LABEL_TYPES)
 
 
 def labels_from_table(table: pd.DataFrame) -> list[Label]:
@@ -156,7 +144,6 @@ def labels_from_table(table: pd.DataFrame) -> list[Label]:
         Label(
             run_id=row["run"],
             at=row["at_"].to_pydatetime(),
-            modes=tuple(row["modes"]),
             **{str(name): row[name] for name in _LABEL_FIELDS},
         )
         for row in table.to_dict("records")
@@ -165,18 +152,12 @@ def labels_from_table(table: pd.DataFrame) -> list[Label]:
 
 def scored_items_by_run(connection: Connection, run_ids: Sequence[str]) -> dict[str, set[str]]:
     """Return run → ids of its scored items, without runs that the store does not have."""
-    items_by_run: dict[str, set[str]] = {
-        row[0]: set()
-        for row in connection.execute(
-            "SELECT id FROM runs WHERE list_contains(?, id)", [list(run_ids)]
-        ).fetchall()
-    }
     rows = connection.execute(
-        "SELECT DISTINCT run, item_id FROM scores WHERE list_contains(?, run)", [list(items_by_run)]
+        "SELECT r.id, list(DISTINCT s.item_id) FILTER (s.item_id IS NOT NULL) FROM runs r LEFT JOIN"
+        " scores s ON s.run = r.id WHERE list_contains(?, r.id) GROUP BY r.id",
+        [list(run_ids)],
     ).fetchall()
-    for run, item in rows:
-        items_by_run[run].add(item)
-    return items_by_run
+    return {run: set(items or ()) for run, items in rows}
 
 
 def runs_with_scores(store: Store) -> set[str]:
@@ -195,15 +176,22 @@ def add_queue(
     params: Any = None,
 ) -> None:
     """Store a queue and its items, in order."""
-    connection.record(
-        "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)",
-        [queue, queue_name, kind, datetime.now(UTC), author, canonical_json(params or {})],
+    connection.insert(
+        "queues",
+        {
+            "id": queue,
+            "name": queue_name,
+            "kind": kind,
+            "made_at": datetime.now(UTC),
+            "made_by": author,
+            "params": canonical_json(params or {}),
+        },
     )
-    rows = [
+    rows = (
         {"queue": queue, "position": position, **item._asdict()}
         for position, item in enumerate(items)
-    ]
-    connection.insert("queue_items", pa.Table.from_pylist(rows, schema=SCHEMAS["queue_items"]))
+    )
+    connection.insert("queue_items", *rows)
 
 
 def list_label_queues(store: Store) -> pd.DataFrame:
@@ -230,8 +218,8 @@ def kinds_by_queue(store: Store) -> dict[str, str]:
 
 def get_queue_kind(connection: Connection, queue: str) -> str | None:
     """Return the kind of a queue, None where there is none of this id."""
-    row = connection.execute("SELECT kind FROM queues WHERE id = ?", [queue]).fetchone()
-    return str(row[0]) if row else None
+    rows = connection.execute("SELECT kind FROM queues WHERE id = ?", [queue]).fetchall()
+    return str(rows[0][0]) if rows else None
 
 
 def list_queue_items(store: Store, queue: str) -> pd.DataFrame:
@@ -242,12 +230,10 @@ def list_queue_items(store: Store, queue: str) -> pd.DataFrame:
     DataFrame
         ``position, run, item_id, raters, gold, reason``.
     """
-    table = store.query_frame(
-        "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ?"
-        " ORDER BY position",
-        [queue],
-    )
-    return table.assign(gold=_as_objects(table["gold"]))
+    with store.reading() as connection:
+        items = get_queue_items(connection, queue)
+    table = pd.DataFrame(items, columns=list(QueuedItem._fields), dtype=object)
+    return table.rename_axis("position").reset_index()
 
 
 def get_queue_items(connection: Connection, queue: str) -> list[QueuedItem]:
@@ -291,19 +277,3 @@ def score_values_by_item(
         [runs, items, metric],
     ).fetchall()
     return {(run, item): {float(value) for value in values} for run, item, values in rows}
-
-
-def _as_objects(column: pd.Series) -> pd.Series:
-    """Return a column as Python objects: missing values are None, whole numbers int."""
-    objects = [
-        None if pd.isna(value) else int(value) if isinstance(value, float) else value
-        for value in column.tolist()
-    ]
-    return pd.Series(objects, index=column.index, dtype=object)
-
-
-def _as_verdicts(verdicts: Any) -> tuple[str | None, ...]:
-    """Return the verdicts on steps as strings or None; none of a label without them."""
-    if not isinstance(verdicts, Iterable):
-        return ()
-    return tuple(None if verdict is None else str(verdict) for verdict in verdicts)

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from cotlab.store.log import (
+    decode_object,
     host_name,
     log_clock,
     machine_id,
@@ -20,7 +20,6 @@ from cotlab.store.log import (
     open_log,
     transaction,
 )
-from cotlab.store.log_connection import decode_object
 
 STALE_AFTER_S = 10.0
 """Seconds without a heartbeat after which a run counts as interrupted."""
@@ -311,10 +310,11 @@ class Leases(_LogTables):
         """
         now = time.time()
         with transaction(self._connection, "The leases of labels") as connection:
-            _drop_future_leases(connection, now, lease_s)
+            # one that ends later than any made now was made before the clock was set back
+            latest = now + max(lease_s, LEASE_DURATION_S) + 1
+            connection.execute("DELETE FROM leases WHERE NOT until BETWEEN ? AND ?", (now, latest))
             rows = connection.execute(
-                "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ? ORDER BY rowid",
-                (queue, now),
+                "SELECT run, item, rater FROM leases WHERE queue = ? ORDER BY rowid", (queue,)
             ).fetchall()
             n_holders_by_item = Counter(
                 (run, item) for run, item, holder in rows if holder != rater
@@ -331,10 +331,7 @@ class Leases(_LogTables):
             )
             granted_items = selected_items[: min(max_items, max_items_per_rater)]
             expires_at = now + lease_s
-            connection.execute(
-                "DELETE FROM leases WHERE queue = ? AND (rater = ? OR until <= ?)",
-                (queue, rater, now),
-            )
+            connection.execute("DELETE FROM leases WHERE queue = ? AND rater = ?", (queue, rater))
             connection.executemany(
                 "INSERT INTO leases VALUES (?, ?, ?, ?, ?)",
                 [
@@ -373,13 +370,3 @@ class Leases(_LogTables):
             (queue, rater),
         ).fetchall()
         return [(run, item) for run, item in rows]
-
-
-def _drop_future_leases(connection: Connection, now: float, lease_s: float) -> None:
-    """Delete leases that end later than any made now.
-
-    They were made before the clock was set back, and their raters may be long gone.
-    """
-    connection.execute(
-        "DELETE FROM leases WHERE until > ?", (now + max(lease_s, LEASE_DURATION_S) + 1,)
-    )

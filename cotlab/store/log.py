@@ -1,4 +1,7 @@
-"""The file ``log.sqlite`` (WAL): schema, transactions, clock, writers, texts of the replies."""
+"""The file ``log.sqlite`` (WAL): schema, connection, clock, writers, texts of the replies.
+
+Errors of a connection are StoreErrors, and a damaged text is read like any other.
+"""
 
 from __future__ import annotations
 
@@ -12,92 +15,159 @@ import struct
 import sys
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Located, Request, Response, Token, Usage
-from cotlab.store.log_connection import LogConnection, LogError, connect_log, decode_object
 from cotlab.store.tables import SQLITE_STATEMENTS
 
 LOG = "log.sqlite"
 """Name of the file in a store's folder."""
+LOG_TIMEOUT_S = 30.0
+"""Seconds to wait for another process before StoreBusy."""
 COUNT_COLUMNS = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
 """Columns that sum over a run's calls; ``uncounted`` replies came without a number of tokens."""
-SCHEMA_STEPS = (
-    (
-        (
-            "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT,"
-            " response TEXT, redacted INTEGER, at TEXT)"
-        ),
-        (
-            "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid"
-            " INTEGER, reserved INTEGER, cost INTEGER, outcome TEXT, at TEXT)"
-        ),
-        "CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run)",
-        "CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL",
-        (
-            "CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop"
-            " INTEGER DEFAULT 0, heartbeat REAL)"
-        ),
-    ),
-    (
-        (
-            "CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT"
-            " NULL)"
-        ),
-        (
-            "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS"
-            " NULL THEN reserved END), 0) FROM calls GROUP BY run"
-        ),
-    ),
-    (
-        "ALTER TABLE calls ADD COLUMN batch TEXT",
-        "ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
-        *(
-            f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"
-            for name in COUNT_COLUMNS
-        ),
-        (
-            "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run),"
-            " replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome ="
-            " 'ok'), uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND"
-            " c.outcome = 'ok')"
-        ),
-        "CREATE INDEX calls_by_key ON calls (key)",
-        (
-            "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT,"
-            " ended INTEGER DEFAULT 0, at TEXT)"
-        ),
-    ),
-    (
-        (
-            "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY"
-            " KEY (queue, run, item, rater))"
-        ),
-        (
-            "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY"
-            " (queue, run, item, rater))"
-        ),
-    ),
-    (
-        "ALTER TABLE calls ADD COLUMN machine TEXT",
-        "ALTER TABLE live ADD COLUMN machine TEXT",
-        "ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60",
-    ),
-    (
-        "ALTER TABLE replies ADD COLUMN digest TEXT",
-        "UPDATE replies SET digest = reply_digest(key, CAST(response AS BLOB))",
-        *SQLITE_STATEMENTS,
-    ),
-)
-"""The file's schema as ordered steps; PRAGMA user_version holds how many it has."""
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (
+    key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT, redacted INTEGER, at TEXT);
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid INTEGER, reserved INTEGER, cost INTEGER,
+    outcome TEXT, at TEXT);
+CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run);
+CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL;
+CREATE TABLE IF NOT EXISTS live (
+    run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop INTEGER DEFAULT 0, heartbeat REAL)
+-- 2
+CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT NULL);
+INSERT INTO spends
+    SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0)
+    FROM calls GROUP BY run
+-- 3
+ALTER TABLE calls ADD COLUMN batch TEXT;
+ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN calls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN replies INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN uncounted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN tokens_in INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN tokens_out INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spends ADD COLUMN reasoning INTEGER NOT NULL DEFAULT 0;
+UPDATE spends SET (calls, replies, uncounted) = (
+    SELECT count(*), count(*) FILTER (WHERE outcome = 'ok'), count(*) FILTER (WHERE outcome = 'ok')
+    FROM calls c WHERE c.run = spends.run);
+CREATE INDEX calls_by_key ON calls (key);
+CREATE TABLE batches (
+    name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT, ended INTEGER DEFAULT 0, at TEXT)
+-- 4
+CREATE TABLE leases (
+    queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY KEY (queue, run, item, rater));
+CREATE TABLE skips (
+    queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY (queue, run, item, rater))
+-- 5
+ALTER TABLE calls ADD COLUMN machine TEXT;
+ALTER TABLE live ADD COLUMN machine TEXT;
+ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60
+-- 6
+ALTER TABLE replies ADD COLUMN digest TEXT;
+UPDATE replies SET digest = reply_digest(key, CAST(response AS BLOB))
+"""
+_FIRST_STEPS = tuple(tuple(step.split(";")) for step in re.split(r"-- \d", _SCHEMA))
+SCHEMA_STEPS = (*_FIRST_STEPS[:-1], (*_FIRST_STEPS[-1], *SQLITE_STATEMENTS))
+"""The file's schema as ordered steps of statements; PRAGMA user_version holds how many it has."""
+ResultT = TypeVar("ResultT")
+
+
+class LogError(StoreError):
+    """SQLite cannot use the response log; ``reason`` is the message without the file."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{path}: the response log cannot be used: {reason}")
+
+
+class LogCursor(sqlite3.Cursor):
+    """A cursor that raises StoreErrors."""
+
+    def execute(self, sql: str, parameters: Any = ()) -> LogCursor:
+        """Execute one statement."""
+        self._call(super().execute, sql, parameters)
+        return self
+
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> LogCursor:
+        """Execute one statement for each set of parameters."""
+        self._call(super().executemany, sql, parameters)
+        return self
+
+    def fetchone(self) -> Any:
+        """Return the next row, None after the last."""
+        return self._call(super().fetchone)
+
+    def fetchall(self) -> list[Any]:
+        """Return all remaining rows."""
+        return self._call(super().fetchall)
+
+    def __next__(self) -> Any:
+        """Return the next row."""
+        return self._call(super().__next__)
+
+    def _call(self, method: Callable[..., ResultT], *arguments: Any) -> ResultT:
+        try:
+            return method(*arguments)
+        except (sqlite3.Error, UnicodeError) as error:  # a damaged schema may not even be text
+            raise _store_error(self.connection, error) from error
+
+
+class LogConnection(sqlite3.Connection):
+    """A connection whose cursors raise StoreErrors."""
+
+    path: Path
+    """The file."""
+
+    def execute(self, sql: str, parameters: Any = ()) -> LogCursor:
+        """Execute one statement."""
+        return self.cursor(LogCursor).execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> LogCursor:
+        """Execute one statement for each set of parameters."""
+        return self.cursor(LogCursor).executemany(sql, parameters)
+
+
+def connect_log(path: Path, address: str | None = None) -> LogConnection:
+    """Open the file of the response log as it is, or what SQLite finds at ``address`` for it."""
+    connection = sqlite3.connect(
+        address or path,
+        uri=address is not None,
+        timeout=LOG_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=LogConnection,
+    )
+    connection.path = path
+    # SQLite's own decoder would refuse all rows for the sake of one damaged byte
+    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+    connection.create_function("reply_digest", 2, reply_digest, deterministic=True)
+    return connection
+
+
+def _store_error(connection: sqlite3.Connection, error: Exception) -> StoreError:
+    if "locked" in str(error):
+        return StoreBusy(LOG_TIMEOUT_S, "another process that writes to the response log")
+    assert isinstance(connection, LogConnection)
+    reason = str(error)
+    # SQLITE_CORRUPT and SQLITE_NOTADB have no class of their own
+    if type(error) is sqlite3.DatabaseError or isinstance(error, UnicodeError):
+        reason = (
+            f"it is damaged ({error}). Put a backup of the store in its place; or move it away, and"
+            " what is asked again is paid for again"
+        )
+    return LogError(connection.path, reason)
 
 
 def open_log(path: Path) -> LogConnection:
@@ -136,26 +206,22 @@ def _connect_read_only(path: Path) -> LogConnection:
     """Open a file that is not written; one that does not exist is empty."""
     if not path.exists():
         return connect_log(path, ":memory:")
-    connection = connect_log(path, f"{path.resolve().as_uri()}?mode=ro")
+    wal_path = path.with_name(f"{path.name}-wal")
+    has_newer_rows = wal_path.exists() and wal_path.stat().st_size
+    mode = "mode=ro" if has_newer_rows else "immutable=1"
+    connection = connect_log(path, f"{path.resolve().as_uri()}?{mode}")
+    fault = f"{path}: was written by an older cotlab and cannot be brought forward"
     try:
-        version = _schema_version(connection)
-    except LogError:  # of a write-ahead log beside it, SQLite would have to make an index
-        connection.close()
-        wal_path = path.with_name(f"{path.name}-wal")
-        if wal_path.exists() and wal_path.stat().st_size:
-            raise _read_only_error(wal_path, "holds rows that cannot be read") from None
-        connection = connect_log(path, f"{path.resolve().as_uri()}?immutable=1")
-        version = _schema_version(connection)
-    if version < len(SCHEMA_STEPS):
-        connection.close()
-        raise _read_only_error(path, "was written by an older cotlab and cannot be brought forward")
-    return connection
-
-
-def _read_only_error(path: Path, fault: str) -> StoreError:
-    return StoreError(
-        f"{path}: {fault} in a read-only folder: copy the store to a folder that can be written,"
-        " and name that with COTLAB_STORE"
+        if _schema_version(connection) >= len(SCHEMA_STEPS):
+            return connection
+    except LogError:  # of a write-ahead log SQLite would have to make an index
+        if not has_newer_rows:
+            raise
+        fault = f"{wal_path}: holds rows that cannot be read"
+    connection.close()
+    raise StoreError(
+        f"{fault} in a read-only folder: copy the store to a folder that can be written, and name"
+        " that with COTLAB_STORE"
     )
 
 
@@ -214,7 +280,6 @@ def _migrate(connection: LogConnection) -> None:
         raise SchemaMismatch(version, len(SCHEMA_STEPS))
     if version == len(SCHEMA_STEPS):
         return
-    connection.create_function("reply_digest", 2, reply_digest, deterministic=True)
     with transaction(connection, "The schema of the response log"):
         version = _schema_version(connection)
         for step in SCHEMA_STEPS[version:]:
@@ -347,6 +412,18 @@ def encode_response(response: Response) -> dict[str, Any]:
     }
 
 
+def decode_object(text: object) -> dict[str, Any] | None:
+    """Return a stored JSON object; None where there is none, or where it is damaged."""
+    if not isinstance(text, str):
+        return None
+    try:
+        text.encode()  # a byte that nobody wrote was read as half a character
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def decode_response(text: str) -> Response | None:
     """Return the reply of a stored text; None where it is damaged."""
     row = decode_object(text)
@@ -397,63 +474,3 @@ def _unpack_vector(stored_vector: str | Sequence[float]) -> tuple[float, ...]:
         return tuple(stored_vector)
     packed_bytes = b64decode(stored_vector)
     return struct.unpack(f"<{len(packed_bytes) // 4}f", packed_bytes)
-
-
-class Overshoot(NamedTuple):
-    """What one model's replies of a run cost beyond their reserve, in micro-dollars."""
-
-    model: dict[str, Any] | None
-    """The model as in the request; None where requests are redacted."""
-    n_replies: int
-    """Replies that cost more than their reserve."""
-    excess_micro: int
-    """What they cost beyond it, in all."""
-    tokens_in: int
-    """Most input tokens that one of them reported."""
-    tokens_out: int
-    """Most output tokens that one of them reported."""
-    excess_tokens_in: int | None
-    """Most input tokens of one beyond the bytes of its request; None where redacted."""
-    excess_tokens_out: int | None
-    """Most output tokens of one beyond its max_tokens; None where redacted."""
-
-
-_OVERSHOOTS_SQL = """
-SELECT json_extract(r.request, '$.model'), count(*), sum(c.cost - c.reserved),
-       max(coalesce(json_extract(r.response, '$.usage.tokens_in'), c.tokens)),
-       max(coalesce(json_extract(r.response, '$.usage.tokens_out'), c.tokens)),
-       max(json_extract(r.response, '$.usage.tokens_in') - length(CAST(r.request AS BLOB))),
-       max(json_extract(r.response, '$.usage.tokens_out')
-           - coalesce(json_extract(r.request, '$.max_tokens'), 0))
-FROM calls c LEFT JOIN replies r
-  ON r.key = c.key AND json_valid(r.response) AND json_valid(coalesce(r.request, 'null'))
-WHERE c.run = ? AND c.cost > c.reserved
-GROUP BY 1 ORDER BY 1
-"""
-
-
-def read_overshoots(connection: sqlite3.Connection, run: str) -> list[Overshoot]:
-    """Return what the calls of a run cost beyond their reserve, one entry a model."""
-    rows = []
-    for (
-        model,
-        n_replies,
-        excess_micro,
-        tokens_in,
-        tokens_out,
-        excess_tokens_in,
-        excess_tokens_out,
-    ) in connection.execute(_OVERSHOOTS_SQL, (run,)):
-        is_known = model is not None
-        rows.append(
-            Overshoot(
-                json.loads(model) if is_known else None,
-                n_replies,
-                excess_micro,
-                tokens_in,
-                tokens_out,
-                excess_tokens_in if is_known else None,
-                excess_tokens_out if is_known else None,
-            )
-        )
-    return rows

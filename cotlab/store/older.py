@@ -22,8 +22,15 @@ import pyarrow as pa
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.store.attached import DATABASE, OLD_FILES, Attached
 from cotlab.store.cut_replies import EVIDENCE_SQL
-from cotlab.store.log import LOG, count_intact, log_clock, open_log, transaction
-from cotlab.store.log_connection import LOG_TIMEOUT_S, LogConnection
+from cotlab.store.log import (
+    LOG,
+    LOG_TIMEOUT_S,
+    LogConnection,
+    count_intact,
+    log_clock,
+    open_log,
+    transaction,
+)
 from cotlab.store.tables import (
     COPY_SCHEMA,
     SCHEMAS,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from cotlab.core.labels import OUTDATED_NOTE, Label, undo_id
-from cotlab.store.database import Connection, Store, Writer
+from cotlab.store.database import Store, Writer
 from cotlab.store.decisions import add_audit
 from cotlab.store.labels import add_labels, labels_from_table, select_labels
 from cotlab.store.responses import ResponseLog
@@ -149,55 +149,37 @@ def withdraw_outdated_labels(
     int
         Labels that were withdrawn.
     """
-    label_rows = select_labels(connection, run=run, history=True)
-    label_rows = label_rows[label_rows["item_id"].isin(list(items))]
-    if label_rows.empty:
+    rows = select_labels(connection, run=run, history=True)
+    rows = rows[rows["item_id"].isin(list(items))]
+    if rows.empty:
         return 0
-    keys_by_item = _reply_keys_by_item(connection, run, sorted(set(label_rows["item_id"])))
-    with closing(ResponseLog(log_path)) as response_log:
-        reply_time_by_key = response_log.reply_time_by_key(
-            sorted({key for item_keys in keys_by_item.values() for key in item_keys})
-        )
-    rows: list[Label] = []
-    for (item, _), group in label_rows.groupby(["item_id", "rater"], sort=False):
-        newest_reply = max(
-            (
-                reply_time_by_key[key]
-                for key in keys_by_item.get(str(item), ())
-                if key in reply_time_by_key
-            ),
-            default=None,
-        )
-        if newest_reply is not None and group["at_"].iloc[-1] < newest_reply:
-            rows += _withdrawal_rows(group)
-    n_withdrawn = add_labels(connection, rows)
+    keys_by_item: dict[str, list[str]] = dict(
+        connection.execute(
+            "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND"
+            " list_contains(?, metric) AND len(evidence) > 0 QUALIFY row_number() OVER (PARTITION"
+            " BY item_id ORDER BY metric, scorer, facet, step, sample) = 1",
+            [run, sorted(set(rows["item_id"])), list(ANSWER_METRICS)],
+        ).fetchall()
+    )
+    with closing(ResponseLog(log_path)) as log:
+        time_by_key = log.reply_time_by_key([key for keys in keys_by_item.values() for key in keys])
+    withdrawals: list[Label] = []
+    for (item, _), group in rows.groupby(["item_id", "rater"], sort=False):
+        times = [time_by_key[key] for key in keys_by_item.get(item, ()) if key in time_by_key]
+        given_labels = labels_from_table(group)
+        if times and given_labels[-1].at < max(times):
+            last_by_queue = {label.queue: label for label in given_labels}
+            withdrawals += [
+                label.withdrawal(
+                    id=undo_id(label.id), note=OUTDATED_NOTE, origin="undo", at=datetime.now(UTC)
+                )
+                for label in given_labels
+                if label.origin != "undo" and not last_by_queue[label.queue].withdrawn
+            ]
+    n_withdrawn = add_labels(connection, withdrawals)
     if n_withdrawn:
-        audit_value = {"labels": n_withdrawn, "items": sorted({label.item_id for label in rows})}
+        value = {"labels": n_withdrawn, "items": sorted({label.item_id for label in withdrawals})}
         add_audit(
-            connection, "cotlab", "take back labels", f"run {run}", None, audit_value, OUTDATED_NOTE
+            connection, "cotlab", "take back labels", f"run {run}", None, value, OUTDATED_NOTE
         )
     return n_withdrawn
-
-
-def _withdrawal_rows(group: pd.DataFrame) -> list[Label]:
-    """Return rows that withdraw each current label of one rater of one item."""
-    given_labels = labels_from_table(group)
-    last_by_queue = {label.queue: label for label in given_labels}
-    return [
-        label.withdrawal(
-            id=undo_id(label.id), note=OUTDATED_NOTE, origin="undo", at=datetime.now(UTC)
-        )
-        for label in given_labels
-        if label.origin != "undo" and not last_by_queue[label.queue].withdrawn
-    ]
-
-
-def _reply_keys_by_item(connection: Connection, run: str, items: list[str]) -> dict[str, list[str]]:
-    """Return item → keys of the requests behind what a rater reads of it."""
-    rows = connection.execute(
-        "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND"
-        " list_contains(?, metric) AND len(evidence) > 0 QUALIFY row_number() OVER (PARTITION BY"
-        " item_id ORDER BY metric, scorer, facet, step, sample) = 1",
-        [run, items, list(ANSWER_METRICS)],
-    ).fetchall()
-    return {item: list(keys) for item, keys in rows}

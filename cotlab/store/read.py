@@ -37,17 +37,16 @@ _SCORES_SQL = """
     """
 
 
-def list_runs(store: Store, status: str | None = None, text: str = "") -> pd.DataFrame:
+def list_runs(store: Store, text: str = "") -> pd.DataFrame:
     """Return all runs, the newest first; ``text`` must be in id, name, model, suite or plan."""
     with store.reading() as connection:
         runs = connection.execute(
             f"""{_RUNS_SQL}
-        WHERE ($status IS NULL OR r.status = $status)
-          AND contains(lower(concat_ws(' ', r.id, p.name, r.model, r.suite_name, r.plan)),
+        WHERE contains(lower(concat_ws(' ', r.id, p.name, r.model, r.suite_name, r.plan)),
                        lower($text))
         ORDER BY planned_at DESC, id DESC
         """,
-            {"run": None, "status": status, "text": text},
+            {"run": None, "text": text},
         ).df()
         return with_recorded_models(connection, runs)
 

@@ -35,28 +35,21 @@ _GENERATORS_SQL = f"""
 
 def with_recorded_models(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> pd.DataFrame:
     """Return rows of runs in which those that ask no model have the generator of their chains."""
-    is_offline = [
-        model == ECHO_MODEL and _OFFLINE_PROFILE in plan
-        for model, plan in zip(runs["model"], runs["plan"], strict=True)
-    ]
-    reads_chains = [
-        model == ECHO_MODEL and _reads_chains(plan)
-        for model, plan in zip(runs["model"], runs["plan"], strict=True)
-    ]
-    suites = set(runs["suite"][[a or b for a, b in zip(is_offline, reads_chains, strict=True)]])
-    if not suites:
-        return runs
-    rows = connection.execute(_GENERATORS_SQL, [sorted(suites)]).fetchall()
-    generators = {suite: (n_names, name) for suite, n_names, name in rows}
-    models = [
-        _recorded_model(generators.get(suite))
-        if is_offline_run or (is_reader and suite in generators)
-        else model
-        for suite, model, is_offline_run, is_reader in zip(
-            runs["suite"], runs["model"], is_offline, reads_chains, strict=True
-        )
-    ]
-    return runs.assign(model=models)
+    suites = sorted(set(runs["suite"][runs["model"] == ECHO_MODEL]))
+    rows = connection.execute(_GENERATORS_SQL, [suites]).fetchall() if suites else []
+    generators = {
+        suite: name if n_names == 1 else f"{n_names} models" for suite, n_names, name in rows
+    }
+
+    def model_of(model: str, suite: str, plan: str) -> str:
+        generator = generators.get(suite)
+        if model != ECHO_MODEL or not (
+            _OFFLINE_PROFILE in plan or (generator and _reads_chains(plan))
+        ):
+            return model
+        return f"{RECORDED_CHAINS}{f' of {generator}' if generator else ''})"
+
+    return runs.assign(model=list(map(model_of, runs["model"], runs["suite"], runs["plan"])))
 
 
 def _reads_chains(plan: str) -> bool:
@@ -67,13 +60,6 @@ def _reads_chains(plan: str) -> bool:
         and scorer.get("params", {}).get("chain") in (None, "reference")
         for scorer in scorers
     )
-
-
-def _recorded_model(generator: tuple[int, str] | None) -> str:
-    if generator is None:
-        return f"{RECORDED_CHAINS})"
-    n_names, name = generator
-    return f"{RECORDED_CHAINS} of {f'{n_names} models' if n_names > 1 else name})"
 
 
 def short_model_name(model: str) -> str:

@@ -13,17 +13,17 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cotlab.core.keys import digest
-from cotlab.core.requests import Request, Response
+from cotlab.core.requests import Request, Response, Usage
 from cotlab.store.cut_replies import CutReplies, read_cut_replies
 from cotlab.store.log import (
     COUNT_COLUMNS,
-    Overshoot,
+    decode_object,
     decode_response,
     encode_json,
     encode_request,
@@ -33,27 +33,68 @@ from cotlab.store.log import (
     machine_id,
     may_be_running,
     open_log,
-    read_overshoots,
     reply_digest,
     transaction,
-)
-from cotlab.store.log_connection import decode_object, parse_stored_time
-from cotlab.store.spends import (
-    ADD_TO_SPENDS_SQL,
-    RunSpend,
-    lower_reserves,
-    read_spend,
-    usage_counts_of,
 )
 
 _HEARTBEAT_TIMEOUT_S = 30.0
 """Seconds without a heartbeat after which a run waits for no reply any more."""
-_UPSERT_REPLY_SQL = (
-    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
-    " excluded.request, response = excluded.response, redacted = excluded.redacted, at ="
-    " excluded.at, digest = excluded.digest WHERE replies.redacted > excluded.redacted OR CASE WHEN"
-    " json_valid(replies.response) THEN json_extract(replies.response, '$.refused') ELSE 1 END"
+_UPSERT_REPLY_SQL = """
+    INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+        request = excluded.request, response = excluded.response, redacted = excluded.redacted,
+        at = excluded.at, digest = excluded.digest
+    WHERE replies.redacted > excluded.redacted
+       OR CASE WHEN replies.digest IS reply_digest(replies.key, CAST(replies.response AS BLOB))
+          THEN json_extract(replies.response, '$.refused') ELSE true END
+    """
+"""Stores a reply; a stored one stays, unless it was redacted, damaged or a refusal."""
+_ADD_TO_SPENDS_SQL = (
+    "UPDATE spends SET paid = paid + ?, reserved = reserved - ?, "
+    + ", ".join(f"{name} = {name} + ?" for name in COUNT_COLUMNS[1:])
+    + " WHERE run = ?"
 )
+"""Adds a settled call: cost, freed reserve, ``_usage_counts`` of its reply, run."""
+_OVERSHOOTS_SQL = """
+    SELECT json_extract(r.request, '$.model'), count(*), sum(c.cost - c.reserved),
+           max(coalesce(json_extract(r.response, '$.usage.tokens_in'), c.tokens)),
+           max(coalesce(json_extract(r.response, '$.usage.tokens_out'), c.tokens)),
+           max(json_extract(r.response, '$.usage.tokens_in') - length(CAST(r.request AS BLOB))),
+           max(CASE WHEN r.request IS NOT NULL
+               THEN json_extract(r.response, '$.usage.tokens_out')
+                    - coalesce(json_extract(r.request, '$.max_tokens'), 0) END)
+    FROM calls c LEFT JOIN replies r
+      ON r.key = c.key AND json_valid(r.response) AND json_valid(coalesce(r.request, 'null'))
+    WHERE c.run = ? AND c.cost > c.reserved
+    GROUP BY 1 ORDER BY 1
+    """
+
+
+class RunSpend(NamedTuple):
+    """Micro-dollars of one run."""
+
+    paid_micro: int
+    """For replies that came."""
+    reserved_micro: int
+    """For calls without a reply."""
+
+
+class Overshoot(NamedTuple):
+    """What one model's replies of a run cost beyond their reserve, in micro-dollars."""
+
+    model: dict[str, Any] | None
+    """The model as in the request; None where requests are redacted."""
+    n_replies: int
+    """Replies that cost more than their reserve."""
+    excess_micro: int
+    """What they cost beyond it, in all."""
+    tokens_in: int
+    """Most input tokens that one of them reported."""
+    tokens_out: int
+    """Most output tokens that one of them reported."""
+    excess_tokens_in: int | None
+    """Most input tokens of one beyond the bytes of its request; None where redacted."""
+    excess_tokens_out: int | None
+    """Most output tokens of one beyond its max_tokens; None where redacted."""
 
 
 class OpenBatch(NamedTuple):
@@ -95,7 +136,6 @@ class ResponseLog:
     def __init__(self, path: Path, *, redact: bool = False, retry_refused: bool = False) -> None:
         self._connection, self._lock, self.redact = open_log(path), threading.Lock(), redact
         self._refused_before = datetime.now(UTC).isoformat() if retry_refused else ""
-        self._damaged_keys: set[str] = set()
 
     def close(self) -> None:
         """Close the connection."""
@@ -119,18 +159,18 @@ class ResponseLog:
         count_sums = [
             sum(column)
             for column in zip(
-                *(usage_counts_of(response.usage) for _, response in request_replies), strict=True
+                *(_usage_counts(response.usage) for _, response in request_replies), strict=True
             )
         ] or [0] * 6
         with self._transaction() as connection:
-            self._upsert_replies(connection, rows)
+            connection.executemany(_UPSERT_REPLY_SQL, rows)
             connection.execute(
                 "INSERT OR IGNORE INTO spends (run, paid, reserved) VALUES (?, 0, 0)", (run,)
             )
             connection.execute(
                 "UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run)
             )
-            connection.execute(ADD_TO_SPENDS_SQL, (0, 0, *count_sums, run))
+            connection.execute(_ADD_TO_SPENDS_SQL, (0, 0, *count_sums, run))
 
     def reserve(
         self, request: Request, run: str, max_cost: int, max_spend: int, max_tokens: int = 0
@@ -154,7 +194,7 @@ class ResponseLog:
                 return CallReservation(reply=stored_reply)
             if self._in_flight_elsewhere(key, run):
                 return CallReservation(is_in_flight=True)
-            if sum(read_spend(self._connection, run)) + max_cost > max_spend:
+            if sum(self._read_spend(run)) + max_cost > max_spend:
                 return CallReservation()
             insert_cursor = connection.execute(
                 "INSERT INTO calls (key, run, pid, machine, reserved, tokens, at) VALUES (?, ?, ?,"
@@ -199,9 +239,9 @@ class ResponseLog:
             if closed_call is not None:
                 run, reserved_cost = closed_call
                 paid_cost, freed_reserve = (0, 0) if cost is None else (cost, reserved_cost)
-                usage_counts = usage_counts_of(request_reply[1].usage if request_reply else None)
+                usage_counts = _usage_counts(request_reply[1].usage if request_reply else None)
                 connection.execute(
-                    ADD_TO_SPENDS_SQL, (paid_cost, freed_reserve, *usage_counts, run)
+                    _ADD_TO_SPENDS_SQL, (paid_cost, freed_reserve, *usage_counts, run)
                 )
                 if cost is not None or usage_counts[0] > usage_counts[1]:
                     connection.execute(
@@ -209,7 +249,7 @@ class ResponseLog:
                         (usage_counts[2] + usage_counts[3], call_id),
                     )
             if reply_row is not None:
-                self._upsert_replies(connection, [reply_row])
+                connection.execute(_UPSERT_REPLY_SQL, reply_row)
 
     def lower_reserves(self, reserves: Sequence[tuple[int, int]]) -> None:
         """Lower what closed calls without a cost hold.
@@ -219,19 +259,37 @@ class ResponseLog:
         reserves : Sequence of (int, int)
             Id of a call, and the micro-dollars that it holds at most from now on.
         """
-        if reserves:
-            with self._transaction() as connection:
-                lower_reserves(connection, reserves)
+        if not reserves:
+            return
+        with self._transaction() as connection:
+            for call_id, reserved_cost in reserves:
+                for run, freed_cost in connection.execute(
+                    "SELECT run, reserved - ? FROM calls WHERE id = ? AND outcome IS NOT NULL AND"
+                    " cost IS NULL AND reserved > ?",
+                    (reserved_cost, call_id, reserved_cost),
+                ).fetchall():
+                    connection.execute(
+                        "UPDATE calls SET reserved = ? WHERE id = ?", (reserved_cost, call_id)
+                    )
+                    connection.execute(
+                        "UPDATE spends SET reserved = reserved - ? WHERE run = ?", (freed_cost, run)
+                    )
 
     def get_spend(self, run: str) -> RunSpend:
         """Return what a run has paid and reserved."""
         with self._lock:
-            return read_spend(self._connection, run)
+            return self._read_spend(run)
+
+    def _read_spend(self, run: str) -> RunSpend:
+        query = "SELECT paid, reserved FROM spends WHERE run = ?"
+        return RunSpend(*(self._connection.execute(query, (run,)).fetchone() or (0, 0)))
 
     def list_overshoots(self, run: str) -> list[Overshoot]:
         """Return what the calls of a run cost beyond their reserve, one entry a model."""
-        with self._lock:
-            return read_overshoots(self._connection, run)
+        return [
+            Overshoot(model and json.loads(model), *counts)
+            for model, *counts in self._query_rows(_OVERSHOOTS_SQL, (run,))
+        ]
 
     def count_cut_replies(self, keys: Sequence[str]) -> list[CutReplies]:
         """Return the replies with these keys, and how many of them were cut off."""
@@ -304,8 +362,11 @@ class ResponseLog:
             " END",
             (json.dumps(list(keys)),),
         )
-        time_by_key = {key: parse_stored_time(stored_at) for key, stored_at in rows}
-        return {key: at for key, at in time_by_key.items() if at is not None}
+        time_by_key = {}
+        for key, stored_at in rows:
+            with suppress(ValueError):  # one that is damaged
+                time_by_key[key] = datetime.fromisoformat(stored_at)
+        return time_by_key
 
     def load_exchanges(
         self, keys: Sequence[str], *, with_requests: bool = True
@@ -334,12 +395,6 @@ class ResponseLog:
         with self._lock, transaction(self._connection, "The response log") as connection:
             yield connection
 
-    def _upsert_replies(self, connection: sqlite3.Connection, rows: Sequence[Any]) -> None:
-        """Store rows of replies; one that was damaged is replaced."""
-        damaged_keys = [(row[0],) for row in rows if row[0] in self._damaged_keys]
-        connection.executemany("DELETE FROM replies WHERE key = ?", damaged_keys)
-        connection.executemany(_UPSERT_REPLY_SQL, rows)
-
     def _stored_reply(self, key: str) -> Response | None:
         row = self._connection.execute(
             "SELECT response, at, digest FROM replies WHERE key = ? AND redacted = 0", (key,)
@@ -347,10 +402,8 @@ class ResponseLog:
         if row is None:
             return None
         reply = decode_response(row[0]) if is_intact(key, row[0], row[2]) else None
-        if reply is None:
-            self._damaged_keys.add(key)
-            return None
-        return None if reply.refused and row[1] < self._refused_before else reply
+        is_missing = reply is None or (reply.refused and row[1] < self._refused_before)
+        return None if is_missing else reply
 
     def _in_flight_elsewhere(self, key: str, run: str) -> bool:
         """Return whether a live process of another run waits for this reply.
@@ -394,3 +447,18 @@ class ResponseLog:
         redacted_fields["text_sha256"] = digest(response.text)
         text = json.dumps(redacted_fields)
         return key, request.kind, None, text, 1, stored_at, reply_digest(key, text)
+
+
+def _usage_counts(usage: Usage | None) -> tuple[int, ...]:
+    """Return what one settled call adds to the columns of ``COUNT_COLUMNS`` after ``calls``."""
+    if usage is None:
+        return (0,) * 6
+    is_known = usage.tokens_in is not None and usage.tokens_out is not None
+    return (
+        1,
+        int(not is_known),
+        *(
+            count or 0
+            for count in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)
+        ),
+    )

@@ -58,10 +58,12 @@ _PART_SQL = """
                   AS start
         FROM place
     )
-    SELECT (SELECT count(*) FROM numbered), (SELECT count(*) FROM numbered WHERE is_changed),
-           (SELECT count(*) FROM numbered WHERE right_share <= 0.5),
-           (SELECT count(*) FROM numbered WHERE is_undefined),
-           number, rank, start, n_listed,
+    SELECT start, n_listed,
+           {'all': (SELECT count(*) FROM numbered),
+            'changed': (SELECT count(*) FROM numbered WHERE is_changed),
+            'wrong': (SELECT count(*) FROM numbered WHERE right_share <= 0.5),
+            'undefined': (SELECT count(*) FROM numbered WHERE is_undefined)},
+           number, rank,
            (SELECT id FROM listed WHERE listed.rank = n_before - 1),
            (SELECT id FROM listed
             WHERE listed.rank = n_before + CASE WHEN part.rank IS NULL THEN 0 ELSE 1 END),
@@ -175,27 +177,11 @@ def list_items(
     parameters: dict[str, Any] = {
         "run": run,
         "view": item_filter.view,
-        "words": _search_terms(item_filter.text),
+        "words": item_filter.text.encode("utf-8", "ignore").decode().lower().split(),
         "item": item,
         "limit": limit,
         "offset": offset,
     }
-    [row] = store.query_rows(_PART_SQL, parameters)
-    *counts, number, rank, start, n_listed, previous, following, before, after, part = row
-    return ItemList(
-        items=tuple(ListedItem(**entry) for entry in part or ()),
-        start=int(start),
-        n_listed=int(n_listed),
-        counts=ItemCounts(*map(int, counts)),
-        number=number,
-        rank=rank,
-        previous=previous,
-        next=following,
-        before_part=before,
-        after_part=after,
-    )
-
-
-def _search_terms(text: str) -> list[str]:
-    """Return the words to search for, in lower case, without what is no UTF-8 text."""
-    return text.encode("utf-8", "ignore").decode().lower().split()
+    [(start, n_listed, counts, *places, part)] = store.query_rows(_PART_SQL, parameters)
+    items = tuple(ListedItem(**entry) for entry in part or ())
+    return ItemList(items, start, n_listed, ItemCounts(**counts), *places)

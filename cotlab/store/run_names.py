@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -16,23 +17,12 @@ MAX_RUN_NAME_CHARACTERS = 80
 """Longest name of a run."""
 MAX_RUN_NOTE_CHARACTERS = 2000
 """Longest note on a run."""
-_COPIED_DELETIONS = (
-    "DELETE FROM scores WHERE run = ?",
-    "DELETE FROM run_results WHERE run = ?",
-    "DELETE FROM run_results WHERE kind = 'verdict' AND run IN ("  # they may compare with it
-    "SELECT id FROM runs WHERE suite = (SELECT suite FROM runs WHERE id = ?))",
+_TABLES = (
+    *("ended", "estimates", "constants", "server_checks", "queue_items", "run_names"),
+    "run_replies",
 )
-_STORED_DELETIONS = (
-    "DELETE FROM ended WHERE run = ?",
-    "DELETE FROM estimates WHERE run = ?",
-    "DELETE FROM constants WHERE run = ?",
-    "DELETE FROM server_checks WHERE run = ?",
-    "DELETE FROM queue_items WHERE run = ?",
-    "DELETE FROM run_names WHERE run = ?",
-    "DELETE FROM run_replies WHERE run = ?",
-    "DELETE FROM runs WHERE id = ?",
-)
-"""What goes with a run. Labels, decisions and the audit are only ever added, and stay."""
+"""Tables whose rows of a run go with it. Labels, decisions and the audit are only ever added, and
+stay."""
 
 
 class RunContent(NamedTuple):
@@ -113,18 +103,16 @@ def edit_run(
         "SELECT name, note, archived_at IS NOT NULL FROM run_names WHERE run = ?", [run]
     ).fetchall()
     if name is not None and (name := " ".join(name.split())) != old_name:
-        _require_length("name", name, MAX_RUN_NAME_CHARACTERS)
+        _require_text("name", name, MAX_RUN_NAME_CHARACTERS)
         connection.record("UPDATE run_names SET name = ? WHERE run = ?", [name, run])
         add_audit(connection, author, "run named", run, old_name, name, "")
     if note is not None and (note := note.strip()) != old_note:
-        _require_length("note", note, MAX_RUN_NOTE_CHARACTERS)
+        _require_text("note", note, MAX_RUN_NOTE_CHARACTERS)
         connection.record("UPDATE run_names SET note = ? WHERE run = ?", [note, run])
         add_audit(connection, author, "run noted", run, old_note, note, "")
     if is_archived is not None and is_archived is not was_archived:
-        connection.record(
-            "UPDATE run_names SET archived_at = ? WHERE run = ?",
-            [datetime.now(UTC) if is_archived else None, run],
-        )
+        archived_at = datetime.now(UTC) if is_archived else None
+        connection.record("UPDATE run_names SET archived_at = ? WHERE run = ?", [archived_at, run])
         action = "run archived" if is_archived else "run unarchived"
         add_audit(connection, author, action, run, was_archived, is_archived, "")
 
@@ -176,25 +164,28 @@ def delete_run(store: Store, run: str, author: str) -> RunContent:
         [(name,)] = connection.execute(
             "SELECT coalesce(max(name), '') FROM run_names WHERE run = ?", [run]
         ).fetchall()
-        for statement in _COPIED_DELETIONS:
-            connection.execute(statement, [run])
-        for statement in _STORED_DELETIONS:
-            connection.record(statement, [run])
+        connection.execute("DELETE FROM scores WHERE run = ?", [run])
+        # verdicts on runs of the same suite may compare with this one
+        connection.execute(
+            "DELETE FROM run_results WHERE run = $run OR kind = 'verdict' AND run IN"
+            " (SELECT id FROM runs WHERE suite = (SELECT suite FROM runs WHERE id = $run))",
+            {"run": run},
+        )
+        for table in _TABLES:
+            connection.record(f"DELETE FROM {table} WHERE run = ?", [run])
+        connection.record("DELETE FROM runs WHERE id = ?", [run])
         add_audit(
             connection, author, "run deleted", run, {"name": name, **content._asdict()}, None, ""
         )
     return content
 
 
-def _require_length(kind: str, text: str, max_characters: int) -> None:
+def _require_text(kind: str, text: str, max_characters: int) -> None:
+    """Raise ConfigError for a text that is too long, or that the store cannot hold."""
     if len(text) > max_characters:
         raise ConfigError(
             f"The {kind} of a run has at most {max_characters:,} characters; this one has"
             f" {len(text):,}."
         )
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"The {kind} of a run has to be UTF-8 text.") from error
-    if "\0" in text:
-        raise ConfigError(f"The {kind} of a run cannot hold a NUL character.")
+    if "\0" in text or re.search("[\ud800-\udfff]", text):
+        raise ConfigError(f"The {kind} of a run has to be UTF-8 text without NUL characters.")

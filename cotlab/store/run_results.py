@@ -69,19 +69,17 @@ def keep_results(
     with suppress(StoreError):
         with type(store)(store.folder, lock_timeout_s=WRITE_TIMEOUT_S).writing() as connection:
             for state, text in texts.items():
-                _set_result(connection, kind, state, text, rules)
+                connection.execute(
+                    "DELETE FROM run_results WHERE run = ? AND kind = ?", [state.run_id, kind]
+                )
+                # of a run that has gone on since, nothing is kept
+                connection.execute(
+                    "INSERT INTO run_results SELECT id, ?, revision, ?, ?, ?, ? FROM runs"
+                    " WHERE id = ? AND revision = ?",
+                    [kind, state.status, rules, text, datetime.now(UTC), *state[:2]],
+                )
         return True
     return False
-
-
-def _set_result(connection: Writer, kind: str, state: RunState, text: str, rules: str) -> None:
-    """Replace what is kept of a run; of one that has gone on since, nothing is kept."""
-    connection.execute("DELETE FROM run_results WHERE run = ? AND kind = ?", [state.run_id, kind])
-    connection.execute(
-        "INSERT INTO run_results SELECT id, ?, revision, ?, ?, ?, ? FROM runs"
-        " WHERE id = ? AND revision = ?",
-        [kind, state.status, rules, text, datetime.now(UTC), state.run_id, state.revision],
-    )
 
 
 def drop_results(connection: Writer, run_id: str) -> None:

@@ -10,6 +10,8 @@ import re
 from contextlib import closing
 from typing import Literal, NamedTuple
 
+import pyarrow as pa
+
 from cotlab.core.errors import ConfigError
 from cotlab.store.database import Store
 from cotlab.store.log import open_log
@@ -21,70 +23,74 @@ MAX_SEARCH_CHARACTERS = 300
 Part = Literal["question", "step", "reply"]
 """Where a text was found."""
 
-_WORD_START, _WORD_END = r"(^|[^\p{L}\p{N}_])", r"([^\p{L}\p{N}_]|$)"
-_FACTS_SQL = """
-    chosen AS (
-        SELECT r.id AS run, r.suite, r.planned_at FROM runs r LEFT JOIN run_names p ON p.run = r.id
-        WHERE CASE WHEN $run IS NULL THEN $archived OR p.archived_at IS NULL ELSE r.id = $run END
-    ),
-    facts AS (
-        SELECT s.run, s.item_id,
+_CHOSEN_SQL = """
+    SELECT r.id, r.suite FROM runs r LEFT JOIN run_names p ON p.run = r.id
+    WHERE CASE WHEN $run IS NULL THEN $archived OR p.archived_at IS NULL ELSE r.id = $run END
+    """
+_KEYS_SQL = "SELECT DISTINCT unnest(evidence) FROM scores WHERE run = ?"
+_PASSAGES_SQL = """
+    WITH searched AS (
+        SELECT * FROM items
+        WHERE meta IS NOT NULL AND suite IN (SELECT value FROM json_each(:suites))
+    )
+    SELECT suite, id, 'question', NULL, question, NULL FROM searched WHERE is_match(question)
+    UNION ALL
+    SELECT suite, searched.id, 'step', step.key, step.value, NULL
+    FROM searched, json_each(steps) AS step WHERE is_match(step.value)
+    UNION ALL
+    SELECT NULL, NULL, 'reply', NULL, NULL, key FROM replies
+    WHERE (:keys IS NULL OR key IN (SELECT value FROM json_each(:keys))) AND NOT redacted
+      AND is_match(CASE WHEN json_valid(response) THEN json_extract(response, '$.text') END)
+    """
+"""The texts with a match in ``log.sqlite``; of replies their keys alone."""
+_PASSAGES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("suite", "id", "part")),
+        ("step", pa.int32()),
+        *((name, pa.string()) for name in ("text", "key")),
+    ]
+)
+_HITS_SQL = """
+    WITH facts AS (
+        SELECT run, item_id,
                min(value) FILTER (metric = 'baseline_correct') AS lowest_correct,
                max(value) FILTER (metric = 'baseline_correct') AS highest_correct,
                max(value) FILTER (metric IN ('answer_change', 'perturbed_answer_change')) AS change,
                bool_or(contains(facet, '"chain": "reference"')) AS is_reference
-        FROM scores s JOIN chosen c ON c.run = s.run GROUP BY ALL
+        FROM scores WHERE list_contains($runs, run) GROUP BY ALL
     ),
     searched AS (
-        SELECT c.run, c.planned_at, i.*, f.is_reference
-        FROM facts f JOIN chosen c ON c.run = f.run
-        JOIN items i ON i.suite = c.suite AND i.id = f.item_id
+        SELECT r.planned_at, f.run, i.position, i.suite, i.id, i.question,
+               coalesce(i.category, '') AS category, f.is_reference
+        FROM facts f JOIN runs r ON r.id = f.run
+        JOIN items i ON i.suite = r.suite AND i.id = f.item_id
         WHERE ($category IS NULL OR i.category = $category)
           AND CASE $answer WHEN 'right' THEN f.lowest_correct = 1
                            WHEN 'wrong' THEN f.highest_correct = 0 ELSE true END
           AND CASE $flipped WHEN 'yes' THEN f.change > 0
                             WHEN 'no' THEN f.change = 0 ELSE true END
-    )"""
-_HITS_SQL = f"""
-    WITH {_FACTS_SQL},
-    passages AS (
-        SELECT DISTINCT i.suite, i.id, 'question' AS part, NULL::INTEGER AS step, i.question AS text
-        FROM items i WHERE i.suite IN (SELECT suite FROM chosen) AND i.meta IS NOT NULL
-        UNION ALL
-        SELECT i.suite, i.id, 'step', generate_subscripts(i.steps, 1)::INTEGER - 1, unnest(i.steps)
-        FROM items i WHERE i.suite IN (SELECT suite FROM chosen) AND i.meta IS NOT NULL
-    ),
-    matching AS (
-        SELECT * FROM passages
-        WHERE CASE WHEN $pattern IS NULL THEN contains(lower(text), $text)
-                   ELSE regexp_matches(lower(text), $pattern) END
     ),
     evidence AS (
-        SELECT s.run, s.item_id, s.step, unnest(s.evidence) AS key
-        FROM scores s JOIN chosen c ON c.run = s.run WHERE len($keys) > 0
+        SELECT run, item_id, step, unnest(evidence) AS key FROM scores
+        WHERE $has_replies AND list_contains($runs, run)
     ),
     replied AS (
         SELECT run, item_id, key, min(step) AS step FROM evidence
-        WHERE key IN (SELECT unnest($keys)) GROUP BY ALL
+        WHERE key IN (SELECT key FROM passages WHERE key IS NOT NULL) GROUP BY ALL
     ),
     hits AS (
-        SELECT s.run, s.planned_at, s.position, s.id, s.question, s.category, m.part,
-               m.step, m.text, NULL AS key, s.is_reference
-        FROM searched s JOIN matching m ON m.suite = s.suite AND m.id = s.id
+        SELECT s.*, p.part, p.step, p.text, p.key
+        FROM searched s JOIN passages p ON p.suite = s.suite AND p.id = s.id
         UNION ALL
-        SELECT s.run, s.planned_at, s.position, s.id, s.question, s.category, 'reply',
-               r.step, NULL, r.key, s.is_reference
+        SELECT s.*, 'reply', r.step, NULL, r.key
         FROM searched s JOIN replied r ON r.run = s.run AND r.item_id = s.id
     )
-    SELECT run, id, question, coalesce(category, ''), part, step, text, key,
-           coalesce(is_reference, false), count(*) OVER ()
+    SELECT run, id, question, category, part, step, text, key, coalesce(is_reference, false),
+           count(*) OVER ()
     FROM hits
     ORDER BY planned_at DESC, run, position, CASE part WHEN 'question' THEN 0 WHEN 'step' THEN 1
              ELSE 2 END, step, key
     LIMIT $limit OFFSET $offset
-    """
-_KEYS_SQL = """
-    SELECT DISTINCT unnest(evidence) FROM scores WHERE run = ?
     """
 
 
@@ -106,12 +112,12 @@ class SearchQuery(NamedTuple):
     archived: bool = False
     """Whether archived runs are searched too, where no run is named."""
 
-    def find(self, text: str) -> tuple[int, int] | None:
-        """Return where in a text the match is; None where it has none."""
-        pattern = re.escape(self.text)
+    def find(self, text: object) -> tuple[int, int] | None:
+        """Return where in a text the first match is; None where it has none."""
+        pattern = re.escape(self.text.strip())
         if self.full_word:
             pattern = rf"(?<!\w){pattern}(?!\w)"
-        match = re.search(pattern, text, re.IGNORECASE)
+        match = re.search(pattern, text, re.IGNORECASE) if isinstance(text, str) else None
         return match.span() if match is not None else None
 
 
@@ -159,38 +165,31 @@ def search_texts(
     ConfigError
         If the text is empty, too long or no UTF-8 text.
     """
-    query = query._replace(text=query.text.strip())
-    _require_text(query.text)
+    _require_text(query.text.strip())
     with store.reading() as connection:
-        keys = _matching_keys(
-            store,
-            query,
-            None
-            if query.run is None
-            else [key for (key,) in connection.execute(_KEYS_SQL, [query.run]).fetchall()],
-        )
-        parameters = {
-            **{name: getattr(query, name) for name in ("run", "answer", "flipped", "category")},
-            "archived": query.archived,
-            "text": query.text.lower(),
-            "pattern": _word_pattern(query),
-            "keys": keys,
-        }
-        rows = connection.execute(
-            _HITS_SQL, {**parameters, "limit": limit, "offset": offset}
-        ).fetchall()
-        n_hits = int(rows[0][-1]) if rows else 0
+        parameters = {"run": query.run, "archived": query.archived}
+        suite_by_run = dict(connection.execute(_CHOSEN_SQL, parameters).fetchall())
+        keys = None
+        if query.run is not None:
+            keys = [key for (key,) in connection.execute(_KEYS_SQL, [query.run]).fetchall()]
+        passages = _find_passages(store, query, sorted(set(suite_by_run.values())), keys)
+        connection.register("passages", passages)
+        facets = {name: getattr(query, name) for name in ("answer", "flipped", "category")}
+        has_replies = passages["key"].null_count < len(passages)
+        fixed = {**facets, "runs": list(suite_by_run), "has_replies": has_replies}
+        rows = connection.execute(_HITS_SQL, {**fixed, "limit": limit, "offset": offset}).fetchall()
+        first_rows = rows
         if not rows and offset:
-            first_row = connection.execute(
-                _HITS_SQL, {**parameters, "limit": 1, "offset": 0}
-            ).fetchone()
-            n_hits = int(first_row[-1]) if first_row else 0
+            first_rows = connection.execute(
+                _HITS_SQL, {**fixed, "limit": 1, "offset": 0}
+            ).fetchall()
+        connection.unregister("passages")
     texts = _reply_texts(store, [row[7] for row in rows if row[7] is not None])
     hits = (
         SearchHit(run, item, question, category, part, step, texts.get(key, text), key, is_read)
         for run, item, question, category, part, step, text, key, is_read, _ in rows
     )
-    return SearchResult(tuple(hits), n_hits)
+    return SearchResult(tuple(hits), int(first_rows[0][-1]) if first_rows else 0)
 
 
 def hit_passage(hit: SearchHit, query: SearchQuery, n_around: int = 90) -> tuple[str, str, str]:
@@ -199,7 +198,7 @@ def hit_passage(hit: SearchHit, query: SearchQuery, n_around: int = 90) -> tuple
     The match is empty where the hit's text has none any more.
     """
     text = hit.text or ""
-    start, end = query._replace(text=query.text.strip()).find(text) or (0, 0)
+    start, end = query.find(text) or (0, 0)
     before, after = text[max(0, start - n_around) : start], text[end : end + n_around]
     return (
         ("…" if start > n_around else "") + _single_line(before),
@@ -212,39 +211,22 @@ def _single_line(text: str) -> str:
     return re.sub(r"\s+", " ", "".join(char if char.isprintable() else " " for char in text))
 
 
-def _word_pattern(query: SearchQuery) -> str | None:
-    """Return the pattern of whole words in lower case, as the database reads it."""
-    if not query.full_word:
-        return None
-    escaped_text = "".join(
-        rf"\x{{{ord(char):x}}}" if not char.isalnum() else char for char in query.text.lower()
+def _find_passages(
+    store: Store, query: SearchQuery, suites: list[str], keys: list[str] | None
+) -> pa.Table:
+    """Return the texts with a match in suites, and in these replies or (None) in all."""
+    if not suites:
+        return _PASSAGES.empty_table()
+    with closing(open_log(store.log_path)) as log:
+        log.create_function("is_match", 1, lambda text: query.find(text) is not None)
+        parameters = {
+            "suites": json.dumps(suites),
+            "keys": None if keys is None else json.dumps(keys),
+        }
+        rows = log.execute(_PASSAGES_SQL, parameters).fetchall()
+    return pa.Table.from_pylist(
+        [dict(zip(_PASSAGES.names, row, strict=True)) for row in rows], schema=_PASSAGES
     )
-    return f"{_WORD_START}{escaped_text}{_WORD_END}"
-
-
-def _matching_keys(store: Store, query: SearchQuery, keys: list[str] | None) -> list[str]:
-    """Return the keys of the replies with the text, of these or (None) of all in the log."""
-    if not store.log_path.exists() or keys == []:
-        return []
-    pattern = _python_pattern(query)
-
-    def is_match(text: object) -> bool:
-        return isinstance(text, str) and pattern.search(text.lower()) is not None
-
-    with closing(open_log(store.log_path)) as connection:
-        connection.create_function("is_match", 1, is_match, deterministic=True)
-        rows = connection.execute(
-            "SELECT key FROM replies WHERE (? IS NULL OR key IN (SELECT value FROM json_each(?)))"
-            " AND NOT redacted AND is_match(CASE WHEN json_valid(response)"
-            " THEN json_extract(response, '$.text') END)",
-            (None if keys is None else 1, "[]" if keys is None else json.dumps(keys)),
-        ).fetchall()
-    return [key for (key,) in rows]
-
-
-def _python_pattern(query: SearchQuery) -> re.Pattern[str]:
-    escaped_text = re.escape(query.text.lower())
-    return re.compile(rf"(?<!\w){escaped_text}(?!\w)" if query.full_word else escaped_text)
 
 
 def _reply_texts(store: Store, keys: list[str]) -> dict[str | None, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -42,42 +43,40 @@ def add_suite(
 
     A redacted one stores the SHA-256 of its texts until it is added in full.
     """
-    count_row = connection.execute(
-        "SELECT count(*) FROM items WHERE suite = ? AND meta IS NOT NULL", [suite.digest]
-    ).fetchone()
-    if count_row and count_row[0]:
+    if connection.execute(
+        "SELECT 1 FROM items WHERE suite = ? AND meta IS NOT NULL LIMIT 1", [suite.digest]
+    ).fetchall():
         return
     connection.record("DELETE FROM items WHERE suite = ?", [suite.digest])
     connection.record("DELETE FROM suites WHERE digest = ?", [suite.digest])
-    connection.record(
-        "INSERT INTO suites VALUES (?, ?, ?, ?, ?)",
-        [suite.digest, suite.name, len(suite.items), file_sha256, datetime.now(UTC)],
-    )
 
     def stored_text(value: str) -> str:
         return f"sha256:{digest(value)}" if redact else value
 
-    batch = pa.table(
+    connection.insert(
+        "suites",
         {
-            "suite": [suite.digest] * len(suite.items),
-            "position": pa.array(range(len(suite.items)), pa.int32()),
-            "id": [item.id for item in suite.items],
-            "question": [stored_text(item.question) for item in suite.items],
-            "answer": pa.array(
-                [None if item.answer is None else stored_text(item.answer) for item in suite.items],
-                pa.string(),
-            ),
-            "steps": pa.array(
-                [[stored_text(step.text) for step in item.steps] for item in suite.items],
-                pa.list_(pa.string()),
-            ),
-            "category": [item.category for item in suite.items],
-            "meta": pa.array(
-                [None if redact else canonical_json(item.meta) for item in suite.items], pa.string()
-            ),
-        }
+            "digest": suite.digest,
+            "name": suite.name,
+            "n": len(suite.items),
+            "file_sha256": file_sha256,
+            "added_at": datetime.now(UTC),
+        },
     )
-    connection.insert("items", batch)
+    rows = (
+        {
+            "suite": suite.digest,
+            "position": position,
+            "id": item.id,
+            "question": stored_text(item.question),
+            "answer": None if item.answer is None else stored_text(item.answer),
+            "steps": [stored_text(step.text) for step in item.steps],
+            "category": item.category,
+            "meta": None if redact else canonical_json(item.meta),
+        }
+        for position, item in enumerate(suite.items)
+    )
+    connection.insert("items", *rows)
 
 
 def add_run(
@@ -96,30 +95,40 @@ def add_run(
 
     ``estimate`` is its expected requests, cost and prices.
     """
+    counts = dict.fromkeys(("revision", "asked", "hits", "failed", "spent_micro", "saved_micro"), 0)
+    connection.insert(
+        "runs",
+        {
+            **counts,
+            "id": run,
+            "suite": plan.suite_digest,
+            "suite_name": plan.suite,
+            "model": str(plan.subject),
+            "plan": canonical_json(plan),
+            "plan_digest": plan.digest,
+            "config": json.dumps(dict(config)),
+            "code_version": code_version,
+            "output": output,
+            "redacted": redacted,
+            "status": "planned",
+            "planned_at": datetime.now(UTC),
+            "n_items": n_items,
+            "estimate": json.dumps(dict(estimate)) if estimate else None,
+        },
+    )
+
+
+def set_plan(connection: Writer, run: str, plan: Plan) -> None:
+    """Replace the plan of a run, as where it is scored by newer scorers."""
     connection.record(
-        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'planned', ?, NULL, ?, 0, 0, 0, 0,"
-        " 0, 0, NULL, ?)",
-        [
-            run,
-            plan.suite_digest,
-            plan.suite,
-            str(plan.subject),
-            canonical_json(plan),
-            plan.digest,
-            json.dumps(dict(config)),
-            code_version,
-            output,
-            redacted,
-            datetime.now(UTC),
-            n_items,
-            json.dumps(dict(estimate)) if estimate else None,
-        ],
+        "UPDATE runs SET plan = ?, plan_digest = ? WHERE id = ?",
+        [canonical_json(plan), plan.digest, run],
     )
 
 
 def has_run(connection: Writer, run: str) -> bool:
     """Return whether the store holds a run of this id, as this transaction sees it."""
-    return connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchone() is not None
+    return bool(connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchall())
 
 
 def set_status(connection: Writer, run: str, status: str, note: str | None = None) -> None:
@@ -162,10 +171,8 @@ def set_constants(
 ) -> None:
     """Store the run-level constants of a scorer."""
     connection.record("DELETE FROM constants WHERE run = ? AND scorer = ?", [run, scorer])
-    connection.record(
-        "INSERT INTO constants VALUES (?, ?, ?, ?)",
-        [run, scorer, params_digest, canonical_json(constants)],
-    )
+    row = {"run": run, "scorer": scorer, "params_digest": params_digest}
+    connection.insert("constants", {**row, "value": canonical_json(constants)})
 
 
 def add_ended(connection: Writer, run: str, ended_items: Sequence[EndedItem]) -> None:
@@ -213,24 +220,16 @@ def add_ended(connection: Writer, run: str, ended_items: Sequence[EndedItem]) ->
 def set_estimates(connection: Writer, run: str, estimates: Iterable[Estimate]) -> None:
     """Replace a run's estimates."""
     connection.record("DELETE FROM estimates WHERE run = ?", [run])
-    rows = [
-        [
-            run,
-            estimate.metric,
-            json.dumps(dict(estimate.group)),
-            estimate.point,
-            estimate.lo,
-            estimate.hi,
-            estimate.confidence,
-            estimate.n,
-            estimate.n_undefined,
-            estimate.method,
-            estimate.over,
-            estimate.reason,
-        ]
+    rows = (
+        {
+            **asdict(estimate),
+            "run": run,
+            "facet": json.dumps(dict(estimate.group)),
+            "over_": estimate.over,
+        }
         for estimate in estimates
-    ]
-    connection.record("INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *rows)
+    )
+    connection.insert("estimates", *rows)
     connection.record("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
 
 

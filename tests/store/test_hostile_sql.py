@@ -43,7 +43,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 READS: dict[str, Callable[[Store, str], object]] = {
-    "runs by status": lambda store, text: len(read.list_runs(store, status=text)),
     "runs by words": lambda store, text: len(read.list_runs(store, text=text)),
     "run": lambda store, text: read.get_run(store, text),
     "suite": lambda store, text: read.get_suite(store, text),
@@ -105,9 +104,8 @@ CHOSEN = {
     "log.py": {"name", "len(SCHEMA_STEPS)"},
     "responses.py": {"name", "', '.join(COUNT_COLUMNS)"},
     "write.py": {"table", "item_column"},
-    "labels.py": {"', '.join(LABEL_COLUMNS)", "'labels' if history else 'current_labels'"},
+    "labels.py": {"'labels' if history else 'current_labels'"},
     "pending.py": {"_QUEUE_STATE_SQL"},
-    "server_checks.py": {"_SELECT_CHECKS"},
     "backup.py": {"name"},
     "check.py": {"table", "names"},
     "older.py": {
@@ -124,11 +122,12 @@ CHOSEN = {
         "name",
         "_SQLITE_TYPES.get(kind, 'INTEGER')",
     },
-    "decisions.py": {"', '.join('?' * 14)", "newest_clause"},
-    "search.py": {"_FACTS_SQL"},
+    "decisions.py": {"newest_clause"},
+    "run_names.py": {"table"},
+    "item_scores.py": {"table"},
     "recorded_models.py": {"_KEYS_SQL"},
     "attached.py": {"_sql_literal(path)", "mode_clause"},
-    "database.py": {"table", "places", "', '.join(schema.names)"},
+    "database.py": {"table", "column", "places", "', '.join(schema.names)"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own,
 question marks, counts, and the store's path as a literal, for ATTACH takes no parameter in DuckDB

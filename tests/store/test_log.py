@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import SchemaMismatch, StoreError
-from cotlab.core.requests import Response, Usage
+from cotlab.core.requests import Usage
 from cotlab.store import log as log_file
-from cotlab.store.responses import ResponseLog
-from cotlab.store.spends import RunSpend
+from cotlab.store.responses import ResponseLog, RunSpend
 from tests.support.store_worker import reply, request
 
 
@@ -26,24 +25,6 @@ def path(tmp_path: Path) -> Path:
 def log(path: Path) -> Iterator[ResponseLog]:
     log = ResponseLog(path)
     yield log
-    log.close()
-
-
-def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:
-    old = sqlite3.connect(path)
-    old.executescript(
-        "CREATE TABLE replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT, response TEXT,"
-        " redacted INTEGER, at TEXT);CREATE TABLE calls (id INTEGER PRIMARY KEY, key TEXT, run"
-        " TEXT, pid INTEGER, reserved INTEGER, cost INTEGER, outcome TEXT, at TEXT);INSERT INTO"
-        " calls VALUES (1, 'k', 'r', 1, 100, 30, 'ok', ''), (2, 'k', 'r', 1, 100, NULL, NULL, ''),"
-        " (3, 'k', 's', 1, 5, 5, 'ok', '');INSERT INTO replies VALUES ('k', 'complete', '{}',"
-        ' \'{"key": "k", "text": "kept"}\', 0, \'\');'
-    )
-    old.close()
-    log = ResponseLog(path)
-    assert log.get_spend("r") == RunSpend(30, 100)
-    assert log.get_spend("s") == RunSpend(5, 0)
-    assert log.get("k") == Response("k", "kept")
     log.close()
 
 

@@ -11,8 +11,7 @@ import pytest
 from cotlab.core.errors import StoreBusy
 from cotlab.store import read, write
 from cotlab.store.database import Store
-from cotlab.store.responses import ResponseLog
-from cotlab.store.spends import RunSpend
+from cotlab.store.responses import ResponseLog, RunSpend
 from tests.support.store_worker import SCORES_AN_ITEM, ended, reply, request
 
 WORKER = Path(__file__).parents[1] / "support" / "store_worker.py"

@@ -11,15 +11,15 @@ import pytest
 
 from cotlab.analysis.markdown import render_markdown
 from cotlab.analysis.report import build_report
-from cotlab.cli import main as command
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.labels import Label
 from cotlab.export.run_report.page import report_html
 from cotlab.store import decisions, read
 from cotlab.store import labels as label_store
-from cotlab.store.database import Store, store_folder
+from cotlab.store.database import Store
 from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.run_names import count_run_content, delete_run, edit_run, is_run_deleted
+from tests.support.command import cotlab
 from tests.support.stores.queued import fill
 
 HOSTILE = "<b>x</b> '; DROP TABLE runs; --"
@@ -90,29 +90,17 @@ def test_a_running_run_is_not_deleted(store: Store) -> None:
     assert count_run_content(store, "run-1").n_scores
 
 
-def typed(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["cotlab", "runs", *arguments])
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    return int(end.value.code or 0)
-
-
 def test_the_command_names_archives_and_deletes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = fill(store_folder(), 2, ("run-1", "run-2"))
-    assert typed(monkeypatch, "name", "run-1", "first try") == 0
-    assert typed(monkeypatch, "archive", "run-2") == 0
-    capsys.readouterr()
-    assert typed(monkeypatch) == 0
-    text = capsys.readouterr().out
+    cotlab("runs", "name", "run-1", "first try", store=store.folder)
+    cotlab("runs", "archive", "run-2", store=store.folder)
+    text = cotlab("runs", store=store.folder).stdout
     assert "first try" in text and "run-2" not in text and "1 archived" in text
-    assert typed(monkeypatch, "--archived") == 0
-    assert "run-2" in capsys.readouterr().out
-    assert typed(monkeypatch, "name", "run-7", "x") == 2
+    assert "run-2" in cotlab("runs", "--archived", store=store.folder).stdout
+    cotlab("runs", "name", "run-7", "x", store=store.folder, code=2)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: sys.exit(1))
-    assert typed(monkeypatch, "delete", "run-2") == 1 and len(read.list_runs(store)) == 2
-    assert "scores" in capsys.readouterr().err
-    assert typed(monkeypatch, "delete", "run-2", "--yes") == 0
+    assert "scores" in cotlab("runs", "delete", "run-2", store=store.folder, code=1).stderr
+    assert len(read.list_runs(store)) == 2
+    cotlab("runs", "delete", "run-2", "--yes", store=store.folder)
     assert read.list_runs(store)["id"].tolist() == ["run-1"]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-import cotlab
-from cotlab.cli import main as command
+from cotlab import run_suite
 from cotlab.core.errors import ConfigError
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.run_names import edit_run
 from cotlab.store.search import SearchQuery, SearchResult, hit_passage, search_texts
+from tests.support.command import cotlab
 from tests.support.hostile import ALL, RAW
 from tests.ui.test_pages import open_page
 
@@ -48,7 +47,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     suite = folder / "s.jsonl"
     suite.write_text("\n".join(map(json.dumps, items)), "utf-8")
     store = folder / "store"
-    run = cotlab.run_suite(suite, store=store, provider="echo", model="echo", mode="remove").run_id
+    run = run_suite(suite, store=store, provider="echo", model="echo", mode="remove").run_id
     with Store(store).writing() as connection:
         for statement, item in UPDATES:
             connection.execute(statement, [] if item is None else [item])
@@ -159,21 +158,10 @@ def test_the_page_links_to_the_step_and_shows_texts_as_data(
     assert not any('"Hits"' in e.proto.json for e in app.get("bidi_component"))
 
 
-def test_the_command_prints_hits_as_text_and_as_json(
-    filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(filled[0]))
-
-    def typed(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["cotlab", "search", *arguments])
-        monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-        with pytest.raises(SystemExit) as end:
-            command.main()
-        return int(end.value.code or 0)
-
-    assert typed("2 + 7.", "--run", filled[1]) == 0
-    assert "[2 + 7.]" in capsys.readouterr().out
-    assert typed("2 + 7.", "--json", "--flipped", "yes") == 0
-    document = json.loads(capsys.readouterr().out)
+def test_the_command_prints_hits_as_text_and_as_json(filled: tuple[Path, str]) -> None:
+    store, run = filled
+    assert "[2 + 7.]" in cotlab("search", "2 + 7.", "--run", run, store=store).stdout
+    document = json.loads(cotlab("search", "2 + 7.", "--json", "--flipped=yes", store=store).stdout)
     assert document["n_hits"] == len(document["hits"]) > 0
-    assert typed("x", "--run", "run-7") == typed("x", "--answer", "maybe") == typed(" ") == 2
+    for words in (("x", "--run=run-7"), ("x", "--answer=maybe"), (" ",)):
+        cotlab("search", *words, store=store, code=2)

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.core.errors import SchemaMismatch, StoreError
-from cotlab.core.types import Estimate, Item, Score, Step, Suite
+from cotlab.core.types import Item, Score, Step, Suite
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.log import SCHEMA_STEPS
@@ -168,27 +167,6 @@ def test_a_redacted_suite_keeps_no_text_until_it_is_added_in_full(store: Store) 
     assert read.get_suite(store, suite.digest).items == suite.items
 
 
-def test_null_is_not_a_number(store: Store) -> None:
-    keep(
-        store,
-        "r",
-        EndedItem(
-            "s",
-            1,
-            "p",
-            "i",
-            (Score("m", "i", None, status="undefined", reason="no answer"), Score("m", "i", 1.0)),
-        ),
-    )
-    with store.reading() as connection:
-        assert connection.execute(
-            "SELECT avg(value), count(value), count(*) FROM scores"
-        ).fetchone() == (1.0, 1, 2)
-        assert connection.execute("SELECT count(*) FROM scores WHERE isnan(value)").fetchone() == (
-            0,
-        )
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_value_that_is_no_number_is_never_written(store: Store, value: float) -> None:
     with pytest.raises(ValueError, match="undefined is None"):
@@ -196,58 +174,19 @@ def test_a_value_that_is_no_number_is_never_written(store: Store, value: float) 
     assert read.run_scores(store, "r").empty
 
 
-def test_estimates_without_a_value_come_back_as_null(store: Store) -> None:
-    undefined = Estimate(
-        "rrr",
-        (("mode", "remove"),),
-        None,
-        None,
-        None,
-        0.95,
-        0,
-        3,
-        "none",
-        "items",
-        "no step is defined",
-    )
-    with store.writing() as connection:
-        write.set_estimates(connection, "r", [undefined])
-        write.set_estimates(connection, "r", [undefined])
-    (row,) = read.run_estimates(store, "r").to_dict("records")
-    assert (
-        pd.isna(row["point"]) and row["reason"] == "no step is defined" and row["n_undefined"] == 3
-    )
-
-
-def test_an_item_written_twice_has_its_rows_once(store: Store) -> None:
+def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
     for _ in range(2):
         keep(store, "r", ended("a"), ended("b"))
-    keep(store, "r2", ended("a"))
-    assert len(read.run_scores(store, "r")) == 6
-    assert sorted(read.list_ended_pairs(store, "r")["item"]) == ["a", "b"]
-
-
-def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
-    keep(store, "r", ended("a"), ended("b"))
+    bad = [Score("ccs", "a", None, status=status) for status in ("error", "refused")]
     keep(
-        store,
-        "r",
-        EndedItem("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)),
-        EndedItem("other", 1, "p", "b", ()),
+        store, "r", EndedItem("ablation", 1, "p", "a", tuple(bad)), EndedItem("o", 1, "p", "b", ())
     )
+    keep(store, "r2", ended("a"))
     left = read.run_scores(store, "r")
-    assert left.groupby("item_id").size().to_dict() == {"a": 1, "b": 3}
-    assert left[left["item_id"] == "a"]["value"].tolist() == [1.0]
-
-
-def test_errors_and_refusals_are_counted_for_resuming(store: Store) -> None:
-    bad = (
-        Score("m", "a", None, status="error", reason="x"),
-        Score("m", "a", None, status="refused", reason="x"),
-        Score("m", "a", 0.0),
-    )
-    keep(store, "r", EndedItem("s", 1, "p", "a", bad))
-    assert read.list_ended_pairs(store, "r")[["errors", "refusals"]].values.tolist() == [[1, 1]]
+    assert left.groupby("item_id").size().to_dict() == {"a": 2, "b": 3}
+    pairs = read.list_ended_pairs(store, "r").set_index(["scorer", "item"])
+    assert len(pairs) == 3
+    assert pairs.loc[("ablation", "a"), ["errors", "refusals"]].tolist() == [1, 1]
 
 
 def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:

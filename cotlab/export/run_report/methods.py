@@ -16,6 +16,7 @@ from cotlab.core.types import ScorerSpec
 from cotlab.run.server_check import check_records
 from cotlab.store import read
 from cotlab.store.check import missing_reply_lines
+from cotlab.store.decisions import rescored_lines
 
 MODE_TEXTS = {
     "corrupt": "what it states replaced and the model left to write on (states something else)",
@@ -187,6 +188,7 @@ def _check_sentences(view: RunView) -> Iterator[str]:
         )
         yield from record["cautions"]
     yield from missing_reply_lines(view.store, view.id)
+    yield from rescored_lines(view.store, view.id)
     yield from cut_reply_lines({"cut_replies": stored_cut_replies(view)})
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cotlab.core.requests import Complete, Request, Response, Usage
 from cotlab.run.transport.budget import Price
-from cotlab.store.log import Overshoot
+from cotlab.store.responses import Overshoot
 
 MAX_REPORTED_TOKENS = 10_000_000
 """More than any model reads or writes in a call: a reply that reports more has no count."""

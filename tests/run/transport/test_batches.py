@@ -22,8 +22,7 @@ from cotlab.core.provider import Provider, SupportsBatches
 from cotlab.core.requests import Failed, Request, Response, Usage
 from cotlab.run.transport import batches
 from cotlab.run.transport.limits import Limits
-from cotlab.store.responses import ResponseLog
-from cotlab.store.spends import RunSpend
+from cotlab.store.responses import ResponseLog, RunSpend
 from tests.run.transport.test_dispatcher import REF, ask_for, until
 from tests.support.batch_vendor import (
     MOST,

@@ -31,8 +31,7 @@ from cotlab.run.transport.in_process import MAX_BATCH_SIZE
 from cotlab.run.transport.limits import Limits
 from cotlab.run.transport.remote import MAX_429_UNANSWERED, MAX_BAD_REPLIES, MAX_TRIES_UNANSWERED
 from cotlab.store.live import RunProgress
-from cotlab.store.responses import ResponseLog
-from cotlab.store.spends import RunSpend
+from cotlab.store.responses import ResponseLog, RunSpend
 
 REF = ModelRef("openai_compat", "m")
 LIMITS = Limits(concurrency=50, requests_per_minute=None, first_wait_s=0.001)

@@ -28,8 +28,7 @@ from cotlab.run.transport.remote import (
 )
 from cotlab.run.transport.reserve import MIN_PROVING_REPLIES, Reserve
 from cotlab.store.live import RunProgress
-from cotlab.store.responses import ResponseLog
-from cotlab.store.spends import RunSpend
+from cotlab.store.responses import ResponseLog, RunSpend
 from tests.run.transport.test_dispatcher import LIMITS, REF, Server, ask_all, ask_for, over, until
 from tests.support.moved_time import run_in_moved_time
 
