@@ -141,9 +141,14 @@ def reliability_diagram_table(
     """Return a version's out-of-fold reliability diagram, with the outcomes of small bins."""
     bins = [
         Bin(
-            *(record[name] for name in ("lo", "hi", "predicted")),
+            record["lo"],
+            record["hi"],
+            record["predicted"],
             Interval(
-                *(record[name] for name in ("observed", "observed_lo", "observed_hi", "n")),
+                record["observed"],
+                record["observed_lo"],
+                record["observed_hi"],
+                record["n"],
                 "Wilson",
             ),
         )

@@ -86,7 +86,7 @@ class Measure:
 
     def has_facet(self, text: str) -> bool:
         """Return whether a facet, as JSON, is one of its scores."""
-        return self.facet.items() <= json.loads(text).items()
+        return bool(self.facet.items() <= json.loads(text).items())
 
     def has_row(self, row: PairedRow) -> bool:
         """Return whether a row of a comparison is of its scores."""

@@ -12,6 +12,7 @@ from cotlab.analysis.verdict.measures import (
     MIN_MOVED,
     PRESENT,
     READING_MEASURES,
+    MeasureName,
     RunEvidence,
     Share,
 )
@@ -222,13 +223,14 @@ def _say(evidence: RunEvidence, pattern: str) -> Sentence:
 
     ``change`` and ``control`` stand for those that the run's verdict rests on.
     """
+    names: dict[str, MeasureName] = {name: name for name in MEASURES}
+    names |= {"change": evidence.change_name, "control": evidence.control_name}
     pieces: list[str | tuple[Passage, ...]] = []
     for part in pattern.split("{"):
         measure, end, text = part.rpartition("}")
         if end:
             word, blank, of = measure.partition(" ")
-            names = {"change": evidence.change_name, "control": evidence.control_name}
-            name = names.get(word) or next(name for name in MEASURES if name == word)
+            name = names[word]
             share = evidence.share(name)
             assert share is not None
             pieces.append(number(share, name, blank + of))
