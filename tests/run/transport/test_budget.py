@@ -125,31 +125,6 @@ def test_part_of_a_micro_dollar_is_rounded_up() -> None:
     assert Price(Decimal("0.15"), Decimal("0.6")).cost(Usage(10, 10)) == 8  # 1.5 + 6
 
 
-@given(RATES, RATES, TEXT, TEXT, TEXT, st.integers(1, 500), st.data())
-def test_no_reply_costs_more_than_its_reserve(
-    rate_in: Decimal,
-    rate_out: Decimal,
-    question: str,
-    system: str,
-    prefix: str,
-    max_tokens: int,
-    data: st.DataObject,
-) -> None:
-    price = Price(rate_in, rate_out)
-    request = Complete(
-        ModelRef("p", "m"),
-        (Message("user", question),),
-        system=system,
-        prefix=prefix,
-        max_tokens=max_tokens,
-    )
-    given_bytes = sum(len(text.encode()) for text in (question, system, prefix))
-    # a token is at least one byte; a chat template adds a few tokens to each of at most three turns
-    used = Usage(data.draw(st.integers(0, given_bytes + 30)), data.draw(st.integers(0, max_tokens)))
-    cost = price.cost(used)
-    assert cost is not None and cost <= price.max_cost(request)
-
-
 @st.composite
 def prices(draw: st.DrawFn) -> Price:
     """Any price: with and without one of its own for cached and for reasoning tokens, and for long
@@ -191,15 +166,6 @@ def test_each_kind_of_token_costs_its_own_price() -> None:
     assert (
         plain.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2800
     )  # without prices of their own: as any other
-
-
-@given(RATES, RATES, RATES, st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
-def test_what_was_cached_is_never_dearer_where_its_price_is_lower(
-    rate_in: Decimal, rate_out: Decimal, rate_cached: Decimal, given_: int, made: int, cached: int
-) -> None:
-    price = Price(max(rate_in, rate_cached), rate_out, cached_price=min(rate_in, rate_cached))
-    with_cache, without = price.cost(Usage(given_, made, cached)), price.cost(Usage(given_, made))
-    assert with_cache is not None and without is not None and with_cache <= without
 
 
 @pytest.mark.parametrize(
@@ -263,13 +229,6 @@ def test_a_batch_costs_half(ref: ModelRef, batch_in: Decimal, batch_out: Decimal
         == (batch_in, batch_out)
         == (usual.input_price / 2, usual.output_price / 2)
     )
-
-
-def test_a_reserve_does_not_depend_on_what_was_asked_of_the_request_before() -> None:
-    price = Price(Decimal(1), Decimal(1))
-    request = Complete(ModelRef("p", "m"), (Message("user", "q"),))
-    before = price.max_cost(request)
-    assert request.key and price.max_cost(request) == before
 
 
 def test_what_generates_nothing_reserves_its_text_only() -> None:
