@@ -6,7 +6,7 @@ Suites: fields, blank lines, extra keys, order, doubles, the place of a defect
     tests/suites/test_jsonl.py::test_one_defect_one_message
     tests/suites/test_jsonl.py::test_indices_out_of_order_name_the_step
     tests/suites/test_jsonl.py::test_equal_ids_name_both_lines
-    tests/suites/test_jsonl.py::test_own_chain
+    tests/suites/test_jsonl.py::test_a_file_of_questions_alone
 Flags and their values where none is given
     here: test_every_flag_is_known, test_values_where_no_flag_is_given
     tests/cli/test_faithcheck.py::test_a_flag_that_is_zero_is_a_flag

@@ -90,6 +90,12 @@ def test_one_defect_one_message(changes: dict[str, Any], field: str) -> None:
     assert f"s.jsonl:2: {field}: " in str(error)
 
 
+def test_indices_out_of_order_name_the_step() -> None:
+    steps = [{"index": index, "text": "x"} for index in (0, 2, 1)]
+    fields = [error.field for error in defects(lines(record(reference_cot=steps)))]
+    assert fields[0].startswith("reference_cot[1]")
+
+
 def test_equal_ids_name_both_lines() -> None:
     (error,) = defects(lines(record(), record(item_id="b"), record(item_id=" a ")))
     assert (error.line, error.field) == (3, "item_id")
