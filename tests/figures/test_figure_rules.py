@@ -190,7 +190,7 @@ def test_pages_draw_nothing_that_is_not_in_the_registry() -> None:
     """A page shows a builder of the registry by its name; no file of it builds a figure or names
     one that is unknown."""
     named = re.compile(
-        r"""show_(?:run_)?figure\((?:\s*\w+,)?\s*["'](\w+)["']|FIGURES\[["'](\w+)["']\]"""
+        r"""\bshow(?:_figure)?\((?:\s*[\w.\[\]]+,)?\s*["'](\w+)["']|FIGURES\[["'](\w+)["']\]"""
     )
     built = (
         r"\b(?:plotly\.|graph_objects|go\.Figure|px\.\w+\(|altair|vega_lite|line_chart"

@@ -38,7 +38,7 @@ def test_an_item_s_table_counts_from_1(store: Store) -> None:
 
 
 def test_compare_shows_means_and_changed_items_from_1(store: Store) -> None:
-    headline = "No tested metric was measured in both synthetic · low and synthetic · high."
+    headline = r"No tested metric was measured in both synthetic · low and synthetic · high\."
     page = opened("compare", headline, base="low", other="high", more="true")
     table = next(t.value for t in page.dataframe if "BH p" in t.value.columns)
     row = table.set_index("metric").loc[METRIC]

@@ -152,7 +152,7 @@ def test_equal_responses_are_a_tie_asked_once() -> None:
     ("reply", "status", "reason"),
     [
         (Response("k", "I would say 3."), "undefined", "not one JSON object"),
-        (Response("k", said(11)), "undefined", "outside [-10, 10]"),
+        (Response("k", said(11)), "undefined", "in [-10, 10]"),
         (Response("k", '{"score": 3, "rea', finish="length"), "undefined", "judge.max_tokens"),
         (Response("k", None), "undefined", "not one JSON object"),
         (Response("k", said(1), refused=True), "refused", "refused"),
